@@ -245,17 +245,16 @@ class _Walk:
                 self.bytes_of.append(self._size(work, arriving))
                 self._kernel(number, work, arriving)
             if self.arrives[number] and readers[number] > 1:
-                self._add_gradients(number, operation, readers[number] - 1)
+                self._add_gradients(number, readers[number] - 1)
         self._update()
 
     def _readers(self) -> Counter[int]:
         """How many gradients of each tensor have to be summed up: one of each reader, one of all parts of a split."""
-        readers = Counter[int]()
-        split: tuple[int, ...] = ()  # what the operation before has split
+        parts = [each for each in self.operations if each.part is not None and each.part.op in SPLITS]
+        readers = Counter({index for part in parts for index in part.inputs})
         for operation in self.operations:
-            splits = operation.inputs if operation.part is not None and operation.part.op in SPLITS else ()
-            readers.update(set(operation.inputs) if not splits or splits != split else ())
-            split = splits
+            if operation.part is None or operation.part.op not in SPLITS:
+                readers.update(set(operation.inputs))
         return readers
 
     def _turned(self) -> set[int]:
@@ -274,7 +273,7 @@ class _Walk:
                 source = self.operations[at]
                 if source.layer is not None:
                     break
-                if _is_copied_whole(source):
+                if source.copies_all:
                     if source.work is not None and source.work.writes == read:  # else it is another tensor's
                         copies.add(at)
                     break
@@ -397,8 +396,10 @@ class _Walk:
         layer = self.steps.layers[operation.layer or 0]
         self._launch(number)
         for index in operation.inputs if self.own else ():
-            # cuDNN gets a dense tensor; the gradient of weights another, of what was kept. A cast makes one anyway.
-            if self._has_gaps(index) and self.bytes_of[index] == self.bytes_of[number]:
+            # cuDNN gets a dense tensor; the gradient of weights another, of what was kept. A cast or a copy into
+            # another layout makes one anyway.
+            dense = layer.copies_input or self.bytes_of[index] != self.bytes_of[number]
+            if not dense and self._has_gaps(index, layer):
                 moved, passes = 2 * _arriving(layer) * self.bytes_of[index], 2 if self._learns(layer) else 1
                 self.parts["copy"] += passes * (moved * self._rate(layer.layout == "NHWC") + const.KERNEL_US)
         if not self.autocast or layer.dtype not in _SIXTEEN:
@@ -418,24 +419,32 @@ class _Walk:
         """The time to cast weights from fp32 to 16 bits, and their gradients `back`."""
         return (2 if back else 1) * (count * _CAST * self.us_per_byte + const.KERNEL_US)
 
-    def _add_gradients(self, number: int, operation: Operation, times: int) -> None:
+    def _add_gradients(self, number: int, times: int) -> None:
         """Adds the sums of gradients of a tensor that several operations read."""
-        work = operation.work or operation.part
-        if operation.layer is not None:
-            size = output_bytes(self.steps.layers[operation.layer])
-        elif work is not None:
-            size = self.writes(number, work) * self.bytes_of[number]
+        operation = self.operations[number]
+        while (work := operation.work or operation.part) is None and operation.layer is None:
+            number = operation.inputs[0]  # of which it is a view
+            operation = self.operations[number]
+        if work is None:
+            size = output_bytes(self.steps.layers[operation.layer or 0])
         else:
-            return
+            size = self.writes(number, work) * self.bytes_of[number]
         self.parts["pointwise"] += times * (3 * size * self.us_per_byte + const.KERNEL_US)
 
-    def _has_gaps(self, number: int) -> bool:
-        """Whether an operation is a view of a part of each image, which lies in memory with gaps."""
-        operation = self.operations[number]
-        if operation.part is None:
-            return False
-        base = self.operations[operation.inputs[0]]
-        return (operation.C, operation.D, operation.H, operation.W) != (base.C, base.D, base.H, base.W)
+    def _has_gaps(self, number: int, layer: ConvLayer) -> bool:
+        """Whether the tensor that a layer reads is a view of a part of another that lies there with gaps."""
+        order = ("D", "H", "W", "C") if layer.layout == "NHWC" else ("C", "D", "H", "W")
+        while (view := self.operations[number]).work is None and view.layer is None and view.inputs:
+            number = view.inputs[0]
+            times = layer.N or 1  # that the axes before the one of which it is a part make it start anew
+            for axis in order if view.part is not None else ():
+                size = getattr(view, axis)
+                if size != getattr(self.operations[number], axis):
+                    if times > 1:
+                        return True
+                    break
+                times *= size or 1
+        return False
 
     def _rate(self, in_nhwc: bool) -> float:
         """The us of a byte of some channels that are copied: in NCHW they lie together."""
@@ -626,7 +635,7 @@ class _Fusion:
             wider = [walk.bytes_of[index] for index in operation.inputs if operation.layer is None and handed_on]
             walk.bytes_of.append(4 if promoted else max(wider, default=size))
             seen = operation.layer is None and operation.kind != "input" and work is None
-            alias = bool(sources) and (seen or _is_copied_whole(operation))
+            alias = bool(sources) and (seen or operation.copies_all)
             self.source.append(sources[0] if alias else number)
             inputs.append([] if alias else sources)
             if operation.layer is not None:
@@ -744,12 +753,6 @@ class _Fusion:
 def _arriving(layer: ConvLayer) -> int:
     """The elements of a convolution's input; 0 where a size is unknown."""
     return (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
-
-
-def _is_copied_whole(operation: Operation) -> bool:
-    """Whether an operation copies all of its one input, and nothing else."""
-    work = operation.work
-    return work is not None and work.kind == "copy" and len(operation.inputs) == 1 and work.reads[0] == work.writes
 
 
 def _rows(work: Work, reads: Sequence[int]) -> float:

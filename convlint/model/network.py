@@ -29,8 +29,9 @@ WorkKind = Literal[
 
 BATCH_NORMS: Sequence[WorkKind] = ("batch norm", "frozen norm")
 
-# Views that hand on all of what they read in parts, whose gradients are joined in one kernel.
-SPLITS = frozenset(("chunk", "dsplit", "hsplit", "split", "split_with_sizes", "tensor_split", "unbind", "vsplit"))
+# Views that hand on all of what they read in parts, whose gradients are joined in one kernel. `tensor_split` and its
+# kin are slices to autograd.
+SPLITS = frozenset(("chunk", "split", "split_with_sizes", "unbind"))
 
 # A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
 PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
@@ -104,6 +105,12 @@ class Operation(WireRecord, frozen=True, kw_only=True):
         """Whether it has weights that learn."""
         has_weights = self.layer is not None or (self.work is not None and self.work.weights > 0)
         return has_weights and not self.frozen
+
+    @property
+    def copies_all(self) -> bool:
+        """Whether it copies all of its one input, and does nothing else."""
+        work = self.work
+        return work is not None and work.kind == "copy" and len(self.inputs) == 1 and work.reads[0] == work.writes
 
 
 class RecordedWork(WireRecord, frozen=True, kw_only=True, gc=False):

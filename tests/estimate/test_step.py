@@ -382,6 +382,21 @@ def test_gradients_of_what_several_read_are_added() -> None:
     assert extra == pytest.approx(alone + 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH), rel=0.05)
 
 
+@pytest.mark.parametrize("source", [1, 2])
+def test_gradients_of_what_several_read_of_a_view_are_added(source: int) -> None:
+    """Of a convolution, or of an activation."""
+    one = network(work("activation"))
+    view = Operation(kind="reshape", name="view", inputs=(source,))
+    acts = [Operation(kind="identity", inputs=(inputs,), work=work("activation")) for inputs in (3, 3)]
+    few, twice = (
+        step(replace(one, operations=(*one.operations, view, *chosen)), mode="training").parts["pointwise"]
+        for chosen in (acts[:1], acts)
+    )
+    alone = step(network(work("activation")), mode="training").parts["pointwise"]
+    added = 3 * 2 * ELEMENTS / (0.95 * BANDWIDTH) + 3
+    assert twice - few == pytest.approx(alone + added, rel=0.05)
+
+
 def parted(op: str, count: int) -> Network:
     """A convolution whose tensor views take apart, each of which an activation reads."""
     part = Work(kind="copy", op=op, reads=(ELEMENTS,), writes=ELEMENTS // count)
@@ -408,6 +423,11 @@ def test_the_gradients_of_a_split_are_joined_in_one_kernel(op: str, count: int) 
     assert found.parts["copy"] - 3 == pytest.approx(2 / 0.65 * 2 * ELEMENTS / BANDWIDTH, rel=0.01)
     sums = step(parted("slice", count), mode="training").parts["pointwise"] - found.parts["pointwise"]
     assert sums == pytest.approx((count - 1) * (3 * 2 * ELEMENTS / (0.95 * BANDWIDTH) + 3), rel=0.01)
+
+
+def test_the_parts_of_tensor_split_are_slices_to_autograd() -> None:
+    sliced, split = (step(parted(op, 2), mode="training") for op in ("slice", "tensor_split"))
+    assert split.parts == sliced.parts
 
 
 @pytest.mark.parametrize(
@@ -448,6 +468,57 @@ def test_a_convolution_reads_a_copy_of_a_part_of_each_image(
     copied = of_part.parts.get("copy", 0.0) - of_input.parts.get("copy", 0.0)
     moved_us = 2 * 2 * N * 32 * height * width / BANDWIDTH / (0.65 if layout == "NHWC" else 0.95)
     assert copied == pytest.approx(copies * (moved_us + 3), rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "images", "layout", "copies"),
+    [
+        ([(32, 56, 56)], 1, "NCHW", 0),  # the first channels of one image lie together
+        ([(32, 56, 56)], 1, "NHWC", 1),
+        ([(64, 28, 56)], 1, "NCHW", 1),
+        ([(64, 28, 56)], 1, "NHWC", 0),  # so do its first rows
+        ([(64, 56, 28)], 1, "NHWC", 1),
+        ([(64, 28, 56)], 2, "NHWC", 1),
+        ([(32, 56, 56), (32, 56, 56)], N // 2, "NCHW", 1),  # some images of that
+        ([(32, 56, 56), (64, 28, 56)], N, "NCHW", 1),
+    ],
+)
+def test_a_part_lies_together_where_nothing_is_outside_of_it(
+    sizes: list[tuple[int, int, int]], images: int, layout: Layout, copies: int
+) -> None:
+    assert copies_of(sizes, images, layout, seen_as_parts=True) == copies
+
+
+def test_a_view_of_a_part_has_its_gaps() -> None:
+    assert copies_of([(32, 56, 56), (64, 28, 56)], N, "NCHW", seen_as_parts=False) == 1
+
+
+def test_a_copy_into_another_layout_makes_a_part_dense() -> None:
+    assert copies_of([(32, 56, 56)], N, "NHWC", seen_as_parts=True, copies_input=True) == 0
+
+
+def copies_of(
+    sizes: list[tuple[int, int, int]], images: int, layout: Layout, *, seen_as_parts: bool, **of_layer: Any
+) -> float:
+    """How many copies a convolution makes in inference of what it reads, behind views of those channels and sizes.
+
+    The first is of a part, the others are too if they are `seen_as_parts`.
+    """
+    one = network()
+    operations = [one.operations[0], replace(one.operations[1], C=C, H=SIZE, W=SIZE)]
+    for number, (channels, height, width) in enumerate(sizes):
+        part = Work(kind="copy", op="slice", reads=(ELEMENTS,), writes=ELEMENTS // 2)
+        operations.append(
+            Operation(kind="reshape", name="view", inputs=(1 + number,), C=channels, H=height, W=width,
+                      part=part if seen_as_parts or not number else None)
+        )  # fmt: skip
+    channels, height, width = sizes[-1]
+    inner = replace(with_output(replace(conv(), N=images, C=channels, H=height, W=width)), layout=layout, **of_layer)
+    behind = (*operations, Operation(kind="conv", inputs=(len(operations) - 1,), layer=1))
+    layers = replace(one.layers[0], layout=layout), inner
+    found = step(replace(one, layers=layers, operations=behind)).parts.get("copy", 0.0)
+    moved_us = 2 * 2 * images * channels * height * width / BANDWIDTH / (0.65 if layout == "NHWC" else 0.95)
+    return round(found / (moved_us + 3), 2)
 
 
 def test_the_optimizer_moves_its_states() -> None:

@@ -80,7 +80,7 @@ _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(ACTIVATIONS, "activation"),
     "norm": "batch norm", "batchnorm": "batch norm", "frozenbatchnorm": "frozen norm", "layernorm": "layer norm",
     "groupnorm": "group norm", "instancenorm": "group norm", "softmax": "softmax", "attention": "attention",
-    "linear": "linear", "dense": "linear",
+    "linear": "linear", "dense": "linear", "copy": "copy",
     "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
 }  # fmt: skip
 _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {

@@ -41,7 +41,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
          "softmax", "activation", "dropout", "identity", "norm", "frozenbatchnorm", "layernorm", "groupnorm",
-         "quantize", "dequantize", "attention"),
+         "quantize", "dequantize", "attention", "copy"),
         _UNCHANGED,
     ),
     **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm", "instancenorm"), "batchnorm"),
@@ -338,13 +338,13 @@ def conv_layer(
         values.setdefault("R", 1)
     elif dims == 3:
         values.setdefault("D", None)  # unknown, where a 2-D layer has 1
-    if depthwise and "groups" not in values:
-        if values.get("C") is None:
+    if depthwise:
+        groups = values.setdefault("groups", values.get("C"))
+        if groups is None:
             raise fault(f"{name}: a depthwise convolution needs C (in_channels)", spans["layer"])
-        values["groups"] = values["C"]
-        values.setdefault("K", values["C"])
-    elif depthwise and values.get("C") not in (None, values["groups"]):
-        raise fault(f"groups = {values['groups']}, but a depthwise convolution has C = {values['C']}", spans["groups"])
+        if values.get("C") not in (None, groups):
+            raise fault(f"groups = {groups}, but a depthwise convolution has C = {values['C']}", spans["groups"])
+        values.setdefault("K", groups)
     if complete:
         _demand(name, values, spans["layer"])
     if values.pop("same", False):

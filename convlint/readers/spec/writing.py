@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from msgspec.structs import replace
@@ -315,6 +316,7 @@ class _Wiring:
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
         self.views = self._views()
         self.states_step = network.whole and self._tells_a_step()  # the spec has all operations of a step
+        self.opaque = self._opaque() if self.states_step else ()
         norms = [number for number, operation in enumerate(operations) if operation.kind == "batchnorm"]
         self.norms = {index: norm for norm in norms for index in operations[norm].inputs}
         self.learning = self._learning()
@@ -330,6 +332,8 @@ class _Wiring:
             if self.states_step:
                 use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
             stands = [] if use == "left out" else self._passed(self.operations[number])
+            if use == "passed through" and number in self.opaque:
+                stands = [self._sized(self.operations[number], "reshape", stands)]
             if use == "written":
                 stands = [self._written(number, self.operations[number])]
             self.at.append(stands)
@@ -363,8 +367,8 @@ class _Wiring:
                     last[number], sizes[number] = source.C if turned else last[first], sizes[first]
                 elif operation.kind in ("identity", "batchnorm") and (work is None or len(work.reads) == 1):
                     last[number], sizes[number] = last[first], sizes[first]
-            if work is None or work.kind == "copy":
-                continue
+            if work is None or (work.kind == "copy" and (operation.kind != "reshape" or operation.copies_all)):
+                continue  # no op of a spec writes others, such as zeros behind the channels
             if work.kind in _OF_CHANNELS and operation.kind == "reshape" and first is not None:
                 width, reads_all = last[first], N * sizes[first] == sum(work.reads)
                 if work.kind == "linear" and reads_all and work.product == (1, N, work.product[2], sizes[first]):
@@ -417,6 +421,27 @@ class _Wiring:
             if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
                 views.add(number)
         return views
+
+    def _opaque(self) -> Collection[int]:
+        """The copies and parts among opaque operations, as of channel shuffles, that no product or layer norm reads."""
+        opaque, feeding = set[int](), set[int]()  # feeding products and norms, which read the map itself
+        for number in reversed(range(len(self.operations))):
+            operation = self.operations[number]
+            work, moved = operation.work, operation.part
+            if operation.copies_all:
+                work, moved = None, work
+            if number in feeding if work is None else work.kind in _OF_CHANNELS:
+                feeding.update(operation.inputs)
+            elif moved is not None and self._elements(operation) == moved.writes:
+                axes = [self.channels.axes[index] or () for index in (number, *operation.inputs)]
+                if not any(self.channels.groups[group].layers for axis in axes for group, _ in axis):
+                    opaque.add(number)
+        return opaque
+
+    def _elements(self, operation: Operation) -> int:
+        """The elements of a tensor of all images; 0 where a size is unknown."""
+        sizes = operation.C, operation.D, operation.H, operation.W
+        return (self.layers[0].N or 0) * prod(size or 0 for size in sizes)
 
     def _makes_a_vector(self, operation: Operation, work: Work) -> bool:
         """Whether it is a linear layer or a mean over all positions, with one vector for each image."""
@@ -502,6 +527,8 @@ class _Wiring:
             inputs = [self.items.nothing(dims)]
         elif op == "reshape" and operation.part is not None:
             op = "split" if operation.part.op in SPLITS else "slice"
+        elif op == "reshape" and self.states_step and operation.copies_all and len(inputs) == 1:
+            inputs = [self.items.put(f"{operation.name}_copy", "copy", inputs)]
         sizes = {axis: _size(getattr(operation, axis)) for axis in ("C", *_AXES[dims - 1])}
         return self._stated(operation.name, op, sizes, dims, inputs, operation.where)
 
@@ -608,7 +635,7 @@ _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
-    "softmax": "softmax", "add": "add",
+    "softmax": "softmax", "add": "add", "copy": "copy",
 }  # fmt: skip
 
 

@@ -42,7 +42,7 @@ _VIEWS = """
 """
 VIEWS = frozenset(f"aten::{name}" for name in _VIEWS.split())
 # views of some of the elements that they read
-PARTS = SPLITS | {"narrow", "select", "slice"}
+PARTS = SPLITS | {"dsplit", "hsplit", "narrow", "select", "slice", "tensor_split", "vsplit"}
 # operators that copy a tensor whose layout is not the one asked for
 _COPIES = "_to_copy _unsafe_view clone contiguous copy flatten reshape to type_as"
 MAY_COPY = frozenset(f"aten::{name}" for name in _COPIES.split())

@@ -225,6 +225,11 @@ def test_depthwise(op: str) -> None:
     assert sizes(multiplied, "C K groups depthwise") == [32, 64, 32, True]
 
 
+def test_depthwise_that_states_its_groups_has_as_many_outputs() -> None:
+    layer = only(spec("op: depthwise, C: 32, H: 8, W: 8, kernel_size: 3, groups: 32"))
+    assert sizes(layer, "C K groups") == [32, 32, 32]
+
+
 def test_depthwise_with_other_groups() -> None:
     (error,) = errors(spec("op: depthwise, C: 32, H: 8, W: 8, kernel_size: 3, groups: 16, K: 32"))
     assert error.message == "groups = 16, but a depthwise convolution has C = 32"

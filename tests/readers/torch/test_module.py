@@ -685,6 +685,21 @@ class Parts(nn.Module):
         return self.b(x[:, :32].narrow(2, 0, 8)), x[:, 16:], x[:, :, 2]
 
 
+class Shuffled(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(3, 64, 3), nn.Conv2d(32, 64, 1)
+        self.norm, self.c = nn.BatchNorm2d(64), nn.Conv2d(64, 64, 1, groups=2)
+
+    def forward(self, x):
+        x = F.relu(self.norm(self.a(x)))
+        n, c, h, w = x.shape
+        x = x.view(n, 2, c // 2, h, w).transpose(1, 2).contiguous().view(n, c, h, w)
+        left, right = x.chunk(2, 1)
+        x = self.c(F.relu(self.b(left.contiguous())))
+        return self.c(x.view(n, 2, c // 2, h, w).transpose(1, 2).reshape(n, c, h, w)), F.relu(right)
+
+
 class Affine(nn.Module):
     def __init__(self):
         super().__init__()
@@ -697,7 +712,7 @@ class Affine(nn.Module):
 
 
 @pytest.mark.parametrize("mode", ["training", "inference"])
-@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck", "Parts", "Affine"])
+@pytest.mark.parametrize("name", ["Squeezed", "LastChannels", "Cut", "Neck", "Parts", "Shuffled", "Affine"])
 def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mode):
     project("entire", WHOLE)
     network = one(f"entire:{name}", "32x3x64x64:fp16")
@@ -708,6 +723,16 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
         steps = [step_of(Steps(each, each.layers, 0.0, runtime, mode), gpu) for each in (network, found)]
         assert None not in steps
         assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
+
+
+def test_the_spec_of_a_module_that_pads_channels_claims_no_whole_step(project):
+    made = "self.a, self.b = nn.Conv2d(3, 60, 3), nn.Conv2d(64, 64, 3)"
+    forward = "return self.b(nn.functional.pad(self.a(x).relu(), (0, 0, 0, 0, 0, 4)))"
+    project("pads", "import torch\nfrom torch import nn\n\n\n" + net(made, forward))
+    network = one("pads:Net", "32x3x64x64:fp16")
+    found = read_spec(spec_text(network), "pads.yaml")[0]
+    assert found is not None
+    assert (network.whole, found.whole) == (True, False)
 
 
 @pytest.mark.parametrize("trains", [True, None])
