@@ -132,6 +132,7 @@ class _Wiring:
         self._N = network.layers[0].N or 0
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
         self.views = self._views()
+        self.uses = uses(self.operations, self.channels)
         self.states_step = states_step  # the spec has all operations of a step
         norms = [number for number, operation in enumerate(operations) if operation.kind == "batchnorm"]
         self.norms = {index: norm for norm in norms for index in operations[norm].inputs}
@@ -144,7 +145,7 @@ class _Wiring:
     def written(self) -> list[SpecItem]:
         """All items; the last ones read what leaves the network, and what only left-out operations read."""
         items = self.items
-        for number, use in enumerate(uses(self.operations, self.channels)):
+        for number, use in enumerate(self.uses):
             if self.states_step:
                 use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
             stands = [] if use == "left out" else self._passed(self.operations[number])
@@ -206,6 +207,11 @@ class _Wiring:
             shape = self._conv(number, operation, operation.layer)
         else:
             shape = self._carrier(number, operation)
+            own = operation.work.kind if self.states_step and operation.work is not None else "linear"
+            if self.uses[number] == "written" and operation.kind == "reshape" and own not in _OPAQUE:
+                # Its word says that it keeps channels, which belong to layers here.
+                sizes = {axis: getattr(shape, axis) for axis in ("C", *_AXES[(shape.dims or 2) - 1])}
+                shape = self._stated(f"{shape.source} view", "reshape", sizes, shape.dims or 2, [shape])
         if operation.output and operation.kind not in ("input", "reshape"):
             self.outputs[shape.source] = None
         return shape
@@ -489,6 +495,8 @@ class _Wiring:
 _ABOUT = 0.01  # of the elements that an operation reads: a parameter of it is not counted
 _FEW = 65_536  # elements, which take no time beside the launch
 _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm", "attention", "reduce"))
+# Whose items keep no channels; what reads a mean over positions is a classifier.
+_OPAQUE: frozenset[WorkKind] = frozenset(("linear", "product", "group norm", "copy", "reduce"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool", "resize": "resize"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
