@@ -454,6 +454,48 @@ def frozen_norm_weights() -> FrozenNorm:
     return net
 
 
+class Shuffles(nn.Module):
+    """A shuffle of channels between two grouped layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Conv2d(3, 32, 3), nn.Conv2d(32, 32, 3, groups=32)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.first(x)
+        n, c, h, w = x.shape
+        return self.second(x.view(n, 4, c // 4, h, w).transpose(1, 2).contiguous().view(n, c, h, w))
+
+
+class Attends(nn.Module):
+    """Two heads of attention over the positions of a map."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv, self.out = nn.Conv2d(3, 96, 3), nn.Conv2d(32, 8, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.qkv(x)
+        n, _, h, w = x.shape
+        q, k, v = x.reshape(n, 3, 2, 16, h * w).permute(1, 0, 2, 4, 3)
+        return self.out(F.scaled_dot_product_attention(q, k, v).transpose(2, 3).reshape(n, 32, h, w))
+
+
+class Tokens(nn.Module):
+    """Patches as tokens, multiplied by each other, and vectors of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.patches, self.norm, self.wide = nn.Conv2d(3, 32, 4, 4), nn.LayerNorm(32), nn.Linear(32, 64)
+        self.narrow, self.gate, self.head = nn.Linear(64, 32), nn.Linear(32, 32), nn.Linear(32, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.patches(x).flatten(2).transpose(1, 2)
+        x = x + self.narrow(F.gelu(self.wide(self.norm(x))))
+        x = torch.softmax(x @ self.gate(x).transpose(1, 2), -1) @ x
+        return self.head(x[:, 0] + x.mean(1))
+
+
 class KeepsItsModules(nn.Module):
     """A list of its own takes the place of the method `modules`, which PyTorch calls nowhere in training."""
 

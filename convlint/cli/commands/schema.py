@@ -60,6 +60,7 @@ _MEANINGS = {
     "scale": "of an upsampling",
     "size": "of an upsampling or adaptive pooling: one number, or one per axis; unknown where it is",
     "bias": "has a bias",
+    "heads": "of attention, or of a matmul: they divide C between them; default: 1",
 }
 
 
@@ -113,7 +114,7 @@ def _meaning(name: str, key: str) -> str:
 
 def _field(name: str) -> Schema:
     """The schema of one canonical field of a layer."""
-    if name in SIZES or name in ("groups", "calls"):
+    if name in SIZES or name in ("groups", "calls", "heads"):
         return _integer(1)
     if name in PADS or name == "residual_inputs":
         return _integer(0)

@@ -232,7 +232,7 @@ BOOLEANS = ("bias", "first", "head", "copied", "transposed", "unfolded", "frozen
 LAYER_KEYS = (
     *SIZES, *PADS, "kernel_size", "stride", "padding", "dilation", "output_padding", "groups", "dtype", "layout",
     "bias", "op", "name", "input", "inputs", "weights", "transposed", "dims", "calls", "first", "head", "copied",
-    "unfolded", "residual_inputs", "scale", "size", "frozen",
+    "unfolded", "residual_inputs", "scale", "size", "frozen", "heads",
 )  # fmt: skip
 CANONICAL: Mapping[str, str] = {
     **{key: key for key in LAYER_KEYS},
@@ -247,7 +247,7 @@ COMPOSITES: Mapping[str, tuple[str, str, str]] = {
 }
 # Keys with a single value -> how that is read, given the key as written.
 _SINGLE: Mapping[str, Callable[[str, Value], Any]] = {
-    **dict.fromkeys((*SIZES, "groups", "calls"), integer),
+    **dict.fromkeys((*SIZES, "groups", "calls", "heads"), integer),
     **dict.fromkeys(BOOLEANS, boolean),
     "dtype": lambda _, value: dtype_of(value),
     "layout": lambda _, value: layout_of(value),

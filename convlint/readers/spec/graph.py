@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
+from math import isqrt, prod
 from typing import Any, TypeVar
 
 from msgspec import Struct
@@ -16,7 +17,7 @@ from convlint.model.location import Span
 from convlint.model.network import BATCH_NORMS, SPLITS, Edge, Operation, OperationKind, Work, WorkKind
 from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_PRODUCERS, MOST_READS
-from convlint.readers.spec.fields import CANONICAL, Fields, read_fields, word
+from convlint.readers.spec.fields import CANONICAL, NEUTRAL, PADS, SIZES, Fields, read_fields, word
 from convlint.readers.spec.shapes import (
     AGAIN,
     PRODUCTS,
@@ -80,7 +81,7 @@ _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(ACTIVATIONS, "activation"),
     "norm": "batch norm", "batchnorm": "batch norm", "frozenbatchnorm": "frozen norm", "layernorm": "layer norm",
     "groupnorm": "group norm", "instancenorm": "group norm", "softmax": "softmax", "attention": "attention",
-    "linear": "linear", "dense": "linear", "copy": "copy",
+    "linear": "linear", "dense": "linear", "matmul": "product", "copy": "copy",
     "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
 }  # fmt: skip
 _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
@@ -119,9 +120,8 @@ class SpecOperations:
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
         if kind == "reshape":
             where = f"{op} {shape.source}"
-        bias = values.get("bias") is not False
         sources = [self._flat.get(source.source, source) for source in inputs] if word in PRODUCTS else inputs
-        work = None if kind in ("conv", "input") else _work_of(word, carrier, shape, sources, bias=bias)
+        work = None if kind in ("conv", "input") else work_of(word, carrier, shape, sources, values)
         if word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
         if word in OF_STEPS:
@@ -178,15 +178,18 @@ def _fits_any_width(operation: Operation) -> bool:
     return work.kind in _OF_ANY_WIDTH and work.op not in _OF_TASKS
 
 
-def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bias: bool) -> Work | None:
-    """The work of an entry that hands on `shape`; unknown sizes count as 0.
+def work_of(
+    op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any]
+) -> Work | None:  # fmt: skip
+    """The work of an entry that hands on `shape`, with its fields; unknown sizes count as 0.
 
-    A linear layer has a `bias` unless it says that it has none.
+    A linear layer has a bias unless it says that it has none. Attention reads queries, keys and values, or one tensor
+    that stands for all three.
     """
     kind = _WORK.get(op, _WORK_OF_CARRIERS.get(carrier))
     if kind is None or not inputs:
         return None
-    reads, writes = [_elements(source) for source in inputs], _elements(shape)
+    reads, writes = [elements_of(source) for source in inputs], elements_of(shape)
     if kind == "resize" and writes < reads[0]:  # any pool may be stated so
         kind = "pool"
     weights = 0
@@ -194,11 +197,22 @@ def _work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], *, bi
     if kind == "linear":  # of all channels of a map, or, where it hands on a vector, of the whole map
         rows = inputs[0].N or 0 if shape.H == shape.W == 1 else reads[0] // (inputs[0].C or 1)
         K = reads[0] // rows if rows else 0
+        bias = values.get("bias") is not False
         writes, weights = rows * (shape.C or 0), (K + bias) * (shape.C or 0)
         product = (1, rows, shape.C or 0, K)
-    elif kind == "attention":  # queries, keys and values, which are as wide as the result
-        length = writes // ((shape.N or 1) * (shape.C or 1))
-        reads, product = [3 * writes], (shape.N or 0, length, length, shape.C or 0)
+    elif kind == "attention":
+        heads, C = values.get("heads", 1), shape.C or 0
+        if len(inputs) != 3:
+            reads = [3 * writes]
+        queries, keys = (elements_of(of) // ((of.N or 1) * (of.C or 1)) for of in (shape, inputs[len(inputs) == 3]))
+        product = (heads * (shape.N or 0), queries, keys, C // heads)
+    elif kind == "product":  # batch x M x K times batch x K x N, whatever the order of the axes
+        batch = values.get("heads", 1) * (shape.N or 0)
+        K = isqrt(prod(reads) // (batch * writes)) if len(reads) == 2 and batch and writes else 0
+        fits = K and K * K * batch * writes == prod(reads)
+        M, N = (count // (batch * K) for count in reads) if fits else (0, 0)
+        product = (batch, M, N, K)
+        writes = batch * M * N
     elif kind in (*BATCH_NORMS, "layer norm", "group norm"):
         weights = 2 * (shape.C or 0)
     return Work(
@@ -212,11 +226,12 @@ def _part_of(op: str, shape: Shape, inputs: Sequence[Shape]) -> Work | None:
     """What an entry that is a view of a part hands on, of sizes that are known."""
     if op not in _PARTS or len(inputs) != 1:
         return None
-    whole, part = _elements(inputs[0]), _elements(shape)
+    whole, part = elements_of(inputs[0]), elements_of(shape)
     return Work(kind="copy", op=op, reads=(whole,), writes=part) if 0 < part < whole else None
 
 
-def _elements(shape: Shape) -> int:
+def elements_of(shape: Shape) -> int:
+    """The elements of a tensor of this shape; 0 where a size is unknown."""
     return (shape.N or 0) * (shape.C or 0) * (shape.D or 0) * (shape.H or 0) * (shape.W or 0)
 
 
@@ -382,14 +397,18 @@ MAX_INPUTS = 256  # of one operation
 _MOST_SUGGESTED = 200  # names that are compared to suggest one; the comparison takes quadratic time
 
 
-# The keys that only some operations take, by shape carrier; elsewhere they would be read and not heeded.
+# The keys that only some operations take, by shape carrier or op; elsewhere they would be read and not heeded.
 _TAKEN_BY: Mapping[str, tuple[Collection[str], str]] = {
     "size": (("pool", "resize_to", "upsample", "crop"), "pool, global_pool, upsample and crop"),
     "scale": (
         ("upsample", "downsample", "pixel_shuffle", "pixel_unshuffle"),
         "upsample, downsample, pixel_shuffle and pixel_unshuffle",
     ),
+    "heads": (("attention", "matmul"), "attention and matmul"),
+    "groups": (("conv", _GROUP_NORM), "convolutions and groupnorm"),
 }
+_OF_WINDOWS = frozenset((*NEUTRAL, *PADS, *SIZES[SIZES.index("T") :]))
+_WITHOUT_WINDOW = ("identity", "batchnorm", "elementwise", "concat")
 
 
 class _Operation(Struct, frozen=True):
@@ -479,8 +498,13 @@ class SpecGraph:
         for source in inputs:
             self.readers.setdefault(source.source, []).append(op.carrier)
         for key, (carriers, whose) in _TAKEN_BY.items():
-            if key in mapping and op.carrier not in carriers and not mapping[key].is_null:
+            is_taken = op.carrier in carriers or normalised(op.text)[0] in carriers
+            if key in mapping and not is_taken and not mapping[key].is_null:
                 self.errors.fail(fault(f"{key}: of {whose} alone", mapping[key].span))
+        if op.carrier in _WITHOUT_WINDOW:
+            for key, value in mapping.items():
+                if CANONICAL.get(key) in _OF_WINDOWS and _changes_sizes(CANONICAL[key], value):
+                    self.errors.fail(fault(f"{key}: of convolutions, pools and padding alone", value.span))
         if len(self.errors.noted) > errors:
             return Shape(source=name)
         if op.conv is not None:
@@ -504,6 +528,8 @@ class SpecGraph:
         if normalised(op.text)[0] in PRODUCTS and "K" in fields.values:  # C is then what it reads
             fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
+        if op.carrier != "declared":
+            _divide(shape, fields)
         self.feeding.update(dropped)
         self.wiring.note(op.carrier, op.text, shape, inputs, fields.values, factor_of(op.carrier, mapping))
         return shape
@@ -570,6 +596,21 @@ def _operation(mapping: Mapping[str, Value]) -> _Operation:
     text = word(keys[0], mapping[keys[0]])
     conv = conv_op(text)
     return _Operation(text, "conv" if conv else carrier_of(text, mapping[keys[0]]), conv)
+
+
+def _changes_sizes(key: str, value: Value) -> bool:
+    """Whether the value of a key is one that changes the sizes of what a window goes over."""
+    neutral = {str(NEUTRAL.get(key, 0 if key in PADS else 1)), "same", "valid"}
+    items = value.data if isinstance(value.data, list) else [value]
+    return any(not isinstance(item.data, str) or item.data not in neutral for item in items)
+
+
+def _divide(shape: Shape, fields: Fields) -> None:
+    """Raises InputFault where the heads of an attention, or the groups of a norm, do not divide the channels."""
+    for key in ("heads", "groups"):
+        parts = fields.values.get(key)
+        if parts is not None and shape.C is not None and shape.C % parts:
+            raise fault(f"{key} = {parts} does not divide C = {shape.C}", fields.spans[key])
 
 
 def _is_conv(item: Value) -> bool:

@@ -40,11 +40,11 @@ AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it 
 CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(
         ("relu", "relu6", "leakyrelu", "prelu", "gelu", "silu", "swish", "hardswish", "mish", "elu", "sigmoid", "tanh",
-         "softmax", "activation", "dropout", "identity", "norm", "frozenbatchnorm", "layernorm", "groupnorm",
+         "softmax", "activation", "dropout", "identity", "frozenbatchnorm", "layernorm", "groupnorm",
          "quantize", "dequantize", "attention", "copy"),
         _UNCHANGED,
     ),
-    **dict.fromkeys(("batchnorm", "bn", "batchnormalization", "syncbatchnorm", "instancenorm"), "batchnorm"),
+    **dict.fromkeys(("norm", "batchnorm", "bn", "batchnormalization", "syncbatchnorm", "instancenorm"), "batchnorm"),
     **dict.fromkeys(("add", "sum", "sub", "mul", "multiply", "maximum", "scale"), "elementwise"),
     **dict.fromkeys(("concat", "cat", "concatenate"), "concat"),
     **dict.fromkeys(("pool", "maxpool", "avgpool", "averagepool", "maxpooling", "averagepooling"), "pool"),
@@ -61,7 +61,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
-    **dict.fromkeys(("reshape", *PRODUCTS, "view", "slice", "split", "chunk"), "declared"),
+    **dict.fromkeys(("reshape", *PRODUCTS, "matmul", "view", "slice", "split", "chunk"), "declared"),
 }  # fmt: skip
 
 
@@ -97,6 +97,9 @@ def carried(
         stated = fields.values.get(axis)
         if stated is not None:
             _confirm(axis, stated, name, [*inputs, shape], fields.spans)
+    K = fields.values.get("K")
+    if K is not None and shape.C not in (None, K) and kind not in ("input", "declared"):
+        raise fault(f"K = {K}, but {shown(name)} hands on C = {shape.C}", fields.spans["K"])
     for axis in ("N", "C", "D", "H", "W"):  # each factor is bounded, but their product is not
         size = getattr(shape, axis)
         if size is not None and size > MAX_SIZE:

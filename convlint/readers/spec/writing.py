@@ -1,49 +1,44 @@
 """Writes a network as a spec, such that reading it back gives the same layers, edges and findings.
 
-First the entries: names, the keys of each layer, and the shapes between them; then what connects the layers.
+It writes what connects the layers; `entries` has the entries themselves.
 """
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from math import prod
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from math import gcd, prod
+from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec.structs import replace
 
-from convlint.files.located_yaml import Value, flow
+from convlint.files.located_yaml import flow
 from convlint.files.safe import clean, clean_path
 from convlint.model.channels import Channels, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
-from convlint.model.network import SPLITS, Edge, Network, Operation, Work, WorkKind, gradients, unique_name
+from convlint.model.network import SPLITS, Edge, Network, Operation, Work, WorkKind, gradients
 from convlint.model.runtime import Runtime, Version
-from convlint.readers.bounded_json import MOST_READS
-from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN, read_fields
-from convlint.readers.spec.graph import ACTIVATIONS, MAX_INPUTS, MAX_OPERATIONS, OF_STEPS
-from convlint.readers.spec.shapes import AGAIN, Shape, carried, carrier_of, dims_of, latest, normalised, written_by
+from convlint.readers.spec.entries import (
+    NO_FIELDS,
+    CannotWire,
+    CannotWork,
+    SpecItem,
+    SpecItems,
+    SpecNames,
+    after,
+    compact,
+    entry_of,
+    shared_by,
+)  # fmt: skip
+from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
+from convlint.readers.spec.graph import ACTIVATIONS, OF_STEPS, elements_of
+from convlint.readers.spec.shapes import AGAIN, Shape, normalised, written_by
 
 if TYPE_CHECKING:
     from convlint.model.channels import Axis
-
-LONGEST_NAME = 480  # characters; a spec allows 500, which leaves room for a number
-_HALF = re.compile("[\ud800-\udfff]")  # lone surrogates, which no encoding can write
-
-
-class SpecNames:
-    """Gives each entry of a spec a name of its own."""
-
-    def __init__(self) -> None:
-        self._taken: dict[str, int] = {}
-
-    def give(self, name: str, otherwise: str) -> str:
-        """The name, or `otherwise` where it is empty, with a number if it is taken."""
-        stem = _HALF.sub("\ufffd", name[:LONGEST_NAME]) if name.strip() else otherwise
-        return unique_name(stem, self._taken)
-
 
 Use = Literal["left out", "passed through", "written"]
 _ONE_INPUT = ("identity", "batchnorm", "resize")
@@ -100,191 +95,6 @@ def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
     ]
 
 
-_SHARED = ("N", "dtype", "layout")
-_ROLES = ("first", "head")
-
-
-def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
-    """The entry of a layer, with all its sizes; `first` and `head` are always stated."""
-    dims = layer.dims
-    axes = slice(3 - dims, None)
-    entry: dict[str, Any] = {"name": name}
-    if layer.op != "conv":
-        entry["op"] = layer.op
-    if dims != 2:
-        entry["dims"] = dims
-    sizes = {"N": layer.N, "C": layer.C, "D": layer.D if dims == 3 else None, "H": layer.H, "W": layer.W, "K": layer.K}
-    entry |= {letter: size for letter, size in sizes.items() if size is not None}
-    if None not in (layer.T, layer.R, layer.S):
-        entry["kernel_size"] = compact([layer.T, layer.R, layer.S][axes])
-    for key, values, neutral in (
-        ("stride", [layer.StrideD, layer.U, layer.V], 1),
-        ("dilation", [layer.DilD, layer.DilH, layer.DilW], 1),
-        ("output_padding", [layer.OutPadD, layer.OutPadH, layer.OutPadW], 0),
-    ):
-        if any(value != neutral for value in values[axes]):
-            entry[key] = compact(values[axes])
-    padding = _padding(layer)
-    if padding not in (None, 0):
-        entry["padding"] = padding
-    if layer.groups != 1:
-        entry["groups"] = layer.groups
-    if layer.dtype is not None:
-        entry["dtype"] = layer.dtype.value
-    entry["layout"] = layer.layout
-    declared = {"Z": layer.declared_Z, "P": layer.declared_P, "Q": layer.declared_Q}
-    entry |= {letter: size for letter, size in declared.items() if size is not None}
-    if layer.bias is not None:
-        entry["bias"] = layer.bias
-    entry["first"], entry["head"] = layer.first, layer.head
-    if layer.calls != 1:
-        entry["calls"] = layer.calls
-    if layer.unfolded:
-        entry["unfolded"] = True
-    if layer.frozen:
-        entry["frozen"] = True
-    if layer.residual_inputs:
-        entry["residual_inputs"] = layer.residual_inputs
-    return entry
-
-
-def compact(values: Sequence[Any]) -> Any:
-    """The values, as one number where all axes have the same."""
-    return values[0] if len(set(values)) == 1 else list(values)
-
-
-def _padding(layer: ConvLayer) -> Any:
-    """Padding as one number, one for each axis, or two for each axis (begin, end); None where unknown."""
-    begin = [layer.PadD, layer.PadH, layer.PadW][3 - layer.dims :]
-    end = [layer.PadD_end, layer.PadH_end, layer.PadW_end][3 - layer.dims :]
-    if None in begin or None in end:
-        return None
-    if begin == end:
-        return compact(begin)
-    return [side for sides in zip(begin, end, strict=True) for side in sides]
-
-
-def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    """Moves what all entries have in common into defaults, which it returns."""
-    shared: dict[str, Any] = {}
-    for key in _SHARED:
-        values = {entry.get(key) for entry in entries}
-        # N of one layer, too, as the network's input takes it from there.
-        if len(values) == 1 and None not in values and (len(entries) > 1 or key == "N"):
-            shared[key] = values.pop()
-            for entry in entries:
-                del entry[key]
-    for key in _ROLES:  # stated, if only as a default, so that the reader does not derive them from the wiring
-        if any(not entry[key] for entry in entries):
-            shared[key] = False
-            for entry in entries:
-                if not entry[key]:
-                    del entry[key]
-    if shared.get("layout") == "auto":
-        del shared["layout"]
-    for entry in entries:
-        if entry.get("layout") == "auto" and "layout" not in shared:
-            del entry["layout"]
-    return shared
-
-
-_NOWHERE = (1, 1, 1, 1)  # the span of a value that stands in no file
-
-
-def shape_after(item: Mapping[str, Any], inputs: Sequence[Shape], batch: int | None) -> Shape:
-    """The shape that an item other than a convolution hands on; `batch` is the default N. Raises InputFault.
-
-    It is computed by the reader of specs, so that reading the spec back gives the same shapes.
-    """
-    mapping = {key: _value(value) for key, value in item.items() if key not in ("name", "input", "inputs")}
-    op = item["op"]
-    carrier = carrier_of(op, mapping["op"])
-    dims = dims_of(mapping, op) or (inputs[0].dims if inputs else None) or 2
-    fields = read_fields(mapping, dims, _refuse, where="a layer")
-    fields.spans["layer"] = _NOWHERE
-    if carrier in ("input", "declared"):
-        fields.values["N"] = batch
-    return latest(carried(carrier, item["name"], inputs, fields, mapping, dims))[0]
-
-
-def _value(value: Any) -> Value:
-    if isinstance(value, list):
-        return Value([_value(item) for item in value], _NOWHERE)
-    return Value(str(value), _NOWHERE, plain=isinstance(value, int))
-
-
-def _refuse(error: InputFault) -> None:
-    raise error
-
-
-_NO_FIELDS: Mapping[str, Any] = {}
-_NOTHING = "input of unknown size"
-
-
-class CannotWire(Exception):
-    """A spec cannot express the wiring of this network; the message says why."""
-
-
-class SpecItem(NamedTuple):
-    """An entry of the spec; `layer` is the index of its convolution, `where` describes a reshape for people."""
-
-    mapping: dict[str, Any]
-    layer: int | None = None
-    where: str = ""
-
-
-class SpecItems:
-    """The entries written so far; `read` are the names of those that another entry reads."""
-
-    def __init__(self, names: SpecNames, batch: int | None) -> None:
-        self.names, self.batch = names, batch
-        self.written: list[SpecItem] = []
-        self.read: set[str] = set()
-        self._reads = 0
-        self._nothing: dict[int, Shape] = {}  # by dimensions
-
-    def put(
-        self, name: str, op: str, inputs: Sequence[Shape], fields: Mapping[str, Any] = _NO_FIELDS, where: str = ""
-    ) -> Shape:
-        """Adds an item that is no convolution; returns its shape. Raises InputFault where the inputs do not fit."""
-        item: dict[str, Any] = {"name": name or op, "op": op}
-        shape = shape_after({**item, **fields}, inputs, self.batch)
-        item["name"] = self.names.give(name, op)
-        sources = [shape.source for shape in inputs]
-        if len(sources) > 1:
-            item["inputs"] = sources
-        elif sources and not (self.written and self.written[-1].mapping["name"] == sources[0]):  # else it is implied
-            item["input"] = sources[0]
-        self._add(SpecItem({**item, **fields}, where=where), sources)
-        return replace(shape, source=item["name"])
-
-    def conv(self, layer: int, entry: Mapping[str, Any], source: Shape | None) -> dict[str, Any]:
-        """Adds a convolution, which always states its input; returns the mapping of its item."""
-        item = {"name": entry["name"], **({} if source is None else {"input": source.source}), **entry}
-        self._add(SpecItem(item, layer), [] if source is None else [source.source])
-        return item
-
-    def nothing(self, dims: int) -> Shape:
-        """An input of unknown shape, added once for each number of dimensions."""
-        if dims not in self._nothing:
-            self._nothing[dims] = self.put(_NOTHING, "input", (), {} if dims == 2 else {"dims": dims})
-        return self._nothing[dims]
-
-    def sink(self, title: str, sources: Sequence[str], op: str = "identity") -> None:
-        """Adds items that read these tensors, so that none of them counts as an output of the network."""
-        for start in range(0, len(sources), MAX_INPUTS):
-            self.put(title, op, [Shape(source=name) for name in sources[start : start + MAX_INPUTS]])
-
-    def _add(self, item: SpecItem, sources: Sequence[str]) -> None:
-        self.written.append(item)
-        self.read.update(sources)
-        self._reads += len(sources)
-        if len(sources) > MAX_INPUTS:
-            raise CannotWire(f"an operation reads more than {MAX_INPUTS} tensors")
-        if len(self.written) > MAX_OPERATIONS or self._reads > MOST_READS:
-            raise CannotWire("there are more operations than a spec may have")
-
-
 READ_ON = "read by other operations"
 _HANDED_OUT = "outputs"
 _MOST_PASSED = 32  # tensors that may stand for one that is not written; with more, it is written after all
@@ -294,29 +104,36 @@ _AXES = ("W", "HW", "DHW")
 def wired(
     network: Network, entries: Sequence[dict[str, Any]], names: SpecNames, batch: int | None
 ) -> tuple[list[SpecItem], bool]:
-    """The items of the spec, in order, and whether they are all operations of a step.
+    """The items of the spec, in order, and whether they are all operations of a step, with their work.
 
     `entries` are convolutions, `batch` is their default N. Raises CannotWire.
     """
     first = dict.fromkeys(operation.layer for operation in network.operations if operation.layer is not None)
     if list(first) != list(range(len(network.layers))):
         raise CannotWire("the operations do not run the layers in their order")
-    wiring = _Wiring(network, entries, SpecItems(names, batch))
-    return wiring.written(), wiring.states_step
+    if network.whole:
+        try:
+            return _Wiring(network, entries, SpecItems(deepcopy(names), batch), states_step=True).written(), True
+        except (CannotWork, CannotWire, InputFault):
+            pass
+    return _Wiring(network, entries, SpecItems(names, batch), states_step=False).written(), False
 
 
 class _Wiring:
     """One pass over the operations; `at` has the shapes in the spec that stand for the tensor of each."""
 
-    def __init__(self, network: Network, entries: Sequence[dict[str, Any]], items: SpecItems) -> None:
+    def __init__(
+        self, network: Network, entries: Sequence[dict[str, Any]], items: SpecItems, *, states_step: bool
+    ) -> None:  # fmt: skip
         self.layers, self.operations, self.entries, self.items = network.layers, network.operations, entries, items
         self.channels = channels_of(network)
         self.edges = {edge.consumer: edge for edge in network.edges}
         operations = network.operations
+        self._N = network.layers[0].N or 0
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
         self.views = self._views()
-        self.states_step = network.whole and self._tells_a_step()  # the spec has all operations of a step
-        self.opaque = self._opaque() if self.states_step else ()
+        self.uses = uses(self.operations, self.channels)
+        self.states_step = states_step  # the spec has all operations of a step
         norms = [number for number, operation in enumerate(operations) if operation.kind == "batchnorm"]
         self.norms = {index: norm for norm in norms for index in operations[norm].inputs}
         self.learning = self._learning()
@@ -328,12 +145,10 @@ class _Wiring:
     def written(self) -> list[SpecItem]:
         """All items; the last ones read what leaves the network, and what only left-out operations read."""
         items = self.items
-        for number, use in enumerate(uses(self.operations, self.channels)):
+        for number, use in enumerate(self.uses):
             if self.states_step:
                 use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
             stands = [] if use == "left out" else self._passed(self.operations[number])
-            if use == "passed through" and number in self.opaque:
-                stands = [self._sized(self.operations[number], "reshape", stands)]
             if use == "written":
                 stands = [self._written(number, self.operations[number])]
             self.at.append(stands)
@@ -349,48 +164,6 @@ class _Wiring:
             if self.layers[index].norm_follows is None and not items.read.isdisjoint(names):
                 raise CannotWire("what reads some of the layers is not known")
         return items.written
-
-    def _tells_a_step(self) -> bool:
-        """Whether a spec can state all operations of a step: it has maps, and vectors behind them, and nothing else."""
-        axes, N = self.channels.axes, self.layers[0].N or 0
-        last = list[int | None]()  # the channels of tensors that have them last, else None
-        sizes = list[int]()  # elements of an image, as the spec will have them
-        for number, operation in enumerate(self.operations):
-            work, first = operation.work, next(iter(operation.inputs), None)
-            own = (operation.C or 0) * (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
-            last.append(None)
-            sizes.append(own)
-            if first is not None and operation.layer is None:
-                source = self.operations[first]
-                turned = (source.H, source.W, source.C) == (operation.C, operation.H, operation.W)
-                if number in self.views:
-                    last[number], sizes[number] = source.C if turned else last[first], sizes[first]
-                elif operation.kind in ("identity", "batchnorm") and (work is None or len(work.reads) == 1):
-                    last[number], sizes[number] = last[first], sizes[first]
-            if work is None or (work.kind == "copy" and (operation.kind != "reshape" or operation.copies_all)):
-                continue  # no op of a spec writes others, such as zeros behind the channels
-            if work.kind in _OF_CHANNELS and operation.kind == "reshape" and first is not None:
-                width, reads_all = last[first], N * sizes[first] == sum(work.reads)
-                if work.kind == "linear" and reads_all and work.product == (1, N, work.product[2], sizes[first]):
-                    sizes[number] = work.product[2]
-                    continue
-                if not (reads_all and width):
-                    return False
-                last[number], sizes[number] = width, sizes[first]
-                if work.kind == "linear":
-                    last[number], sizes[number] = work.product[2], sizes[first] // width * work.product[2]
-                    if work.product[3] != width:
-                        return False
-                elif work.weights not in (width, 2 * width):
-                    return False
-                continue
-            if self._makes_a_vector(operation, work):
-                sizes[number] = work.writes // N
-                continue
-            before = [axes[index] for index in operation.inputs]
-            if work.kind not in _WRITTEN or not keeps_channels(operation, axes[number], before):
-                return False
-        return True
 
     def _learning(self) -> dict[int | None, dict[str, bool]]:
         """What is stated of norms that do not learn as what they read, which the reader of specs assumes."""
@@ -417,40 +190,11 @@ class _Wiring:
         )
         for number in reversed(range(len(self.operations))):
             own = [self.operations[index].work for index in readers.get(number, ()) if index not in views]
-            is_view = self.operations[number].kind == "reshape" and self.operations[number].work is None
+            operation = self.operations[number]
+            is_view = operation.kind == "reshape" and operation.work is None and operation.part is None
             if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
                 views.add(number)
         return views
-
-    def _opaque(self) -> Collection[int]:
-        """The copies and parts among opaque operations, as of channel shuffles, that no product or layer norm reads."""
-        opaque, feeding = set[int](), set[int]()  # feeding products and norms, which read the map itself
-        for number in reversed(range(len(self.operations))):
-            operation = self.operations[number]
-            work, moved = operation.work, operation.part
-            if operation.copies_all:
-                work, moved = None, work
-            if number in feeding if work is None else work.kind in _OF_CHANNELS:
-                feeding.update(operation.inputs)
-            elif moved is not None and self._elements(operation) == moved.writes:
-                axes = [self.channels.axes[index] or () for index in (number, *operation.inputs)]
-                if not any(self.channels.groups[group].layers for axis in axes for group, _ in axis):
-                    opaque.add(number)
-        return opaque
-
-    def _elements(self, operation: Operation) -> int:
-        """The elements of a tensor of all images; 0 where a size is unknown."""
-        sizes = operation.C, operation.D, operation.H, operation.W
-        return (self.layers[0].N or 0) * prod(size or 0 for size in sizes)
-
-    def _makes_a_vector(self, operation: Operation, work: Work) -> bool:
-        """Whether it is a linear layer or a mean over all positions, with one vector for each image."""
-        N = self.layers[0].N
-        if work.kind == "linear":
-            return work.product[:2] == (1, N)
-        source = self.operations[operation.inputs[0]] if len(operation.inputs) == 1 else None
-        C = None if source is None else source.C
-        return work.kind == "reduce" and None not in (N, C) and work.writes == (N or 0) * (C or 0)
 
     def _passed(self, operation: Operation) -> list[Shape]:
         """The shapes that stand for a tensor without an item: those that stand for its inputs."""
@@ -463,6 +207,11 @@ class _Wiring:
             shape = self._conv(number, operation, operation.layer)
         else:
             shape = self._carrier(number, operation)
+            own = operation.work.kind if self.states_step and operation.work is not None else "linear"
+            if self.uses[number] == "written" and operation.kind == "reshape" and own not in _OPAQUE:
+                # Its word says that it keeps channels, which belong to layers here.
+                sizes = {axis: getattr(shape, axis) for axis in ("C", *_AXES[(shape.dims or 2) - 1])}
+                shape = self._stated(f"{shape.source} view", "reshape", sizes, shape.dims or 2, [shape])
         if operation.output and operation.kind not in ("input", "reshape"):
             self.outputs[shape.source] = None
         return shape
@@ -472,72 +221,189 @@ class _Wiring:
         axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
         inputs = [shape for index in operation.inputs for shape in self.at[index]]
         work = operation.work if self.states_step else None
-        if work is not None and work.kind == "layer norm" and kind == "reshape":
-            return self.items.put(operation.name, _word_of(work), inputs, self.learning.get(number, _NO_FIELDS))
-        if work is not None and work.kind == "linear":
-            axes_of_space = _AXES[(inputs[0].dims or 2) - 1 if inputs else 1]
-            sizes: dict[str, int | None] = {"C": work.product[2], **dict.fromkeys(axes_of_space, 1)}
-            if inputs and work.product[1] != self.layers[0].N:  # of each position
-                sizes |= {axis: getattr(inputs[0], axis) for axis in axes_of_space}
-            has_bias = work.weights > work.product[2] * work.product[3]
-            stated = {} if has_bias else {"bias": False}
-            if operation.frozen:
-                stated["frozen"] = True
-            return self._stated(operation.name, "linear", sizes, len(axes_of_space), inputs, stated=stated)
-        if work is not None and work.kind == "reduce" and kind == "reshape" and inputs:
-            return self.items.put(operation.name, "global_pool", inputs)
+        own = operation.work.kind if operation.work is not None else ""
+        if (kind, own) == ("reshape", "group norm") and len(inputs) == 1:
+            # Without groups it says nothing of channels, but what it does to layouts costs convolutions their time.
+            fields = self.learning.get(number, NO_FIELDS)
+            return self._checked(work, self.items.put(operation.name, "groupnorm", inputs, fields))
         if kind == "input":
-            return self._sized(operation, "input", ())
-        if not keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs]):
-            return self._sized(operation, "reshape", inputs)
+            return self._input(number, operation)
+        keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
+        if not keeps or (work is not None and any(_parts_read(work, inputs))):
+            return self._sized(operation, "reshape", inputs) if work is None else self._opaque(number, work, inputs)
         shape, name = inputs[0], operation.name
         try:
             if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
                 layer = self.operations[operation.inputs[0]].layer
                 if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
                     return shape  # it stands behind its convolution already
-                word, fields = _word_of(work), dict(self.learning.get(number, _NO_FIELDS))
+                word, fields = _word_of(work), {**self._heads(work), **self.learning.get(number, NO_FIELDS)}
                 if (kind, work.kind) == ("batchnorm", "group norm"):
                     word = "instancenorm"
                     if work.op == "group_norm" and operation.C is not None:  # torch.onnx's, over a row for each group
                         word, fields = "groupnorm", {"groups": operation.C, **fields}
-                return self.items.put(name, word, inputs, fields)
+                return self._checked(work, self.items.put(name, word, inputs, fields))
             joined = inputs if kind == "concat" else _distinct(inputs)
+            if kind in ("add", "concat") and work is not None:
+                of_one = work.kind == "activation"  # of a tensor and of what is made of it, as x * sigmoid(x)
+                return self._opaque(number, work, _distinct(inputs) if of_one else inputs)
             if kind in ("add", "concat") and len(joined) > 1:
-                multiplies = work is not None and work.kind == "multiply"
-                shape = self.items.put(name, "mul" if multiplies else kind, joined)
+                shape = self.items.put(name, kind, joined)
             elif kind in ("pixel_shuffle", "pixel_unshuffle"):
                 shape = self.items.put(name, kind, inputs, {"scale": operation.factor})
             if operation.groups > 1:
-                fields = {"groups": operation.groups, **self.learning.get(number, _NO_FIELDS)}
+                fields = {"groups": operation.groups, **self.learning.get(number, NO_FIELDS)}
                 shape = self.items.put(name, "groupnorm", [shape], fields)
         except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
-            return self._sized(operation, "reshape", inputs)
+            return self._sized(operation, "reshape", inputs) if work is None else self._opaque(number, work, inputs)
         sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
         pads = kind == "resize" and operation.work is not None and operation.work.kind == "copy"
         if pads and (more := _added(shape, sizes)):
             return self.items.put(name, "pad", [shape], {**_dims(dims, shape.dims), "padding": more})
+        if pads and work is not None and (steps := _steps(shape, sizes)):
+            return self.items.put(name, "downsample", [shape], {**_dims(dims, shape.dims), "scale": compact(steps)})
         op = _POOLS.get(work.kind, "") if work is not None else "crop" if self.states_step else ""
         return self._resized(name, shape, sizes, dims, op) if kind == "resize" else shape
 
-    def _sized(self, operation: Operation, op: str, inputs: Sequence[Shape]) -> Shape:
+    def _input(self, number: int, operation: Operation) -> Shape:
+        """Writes an input of the network; one whose sizes are unknown, as it is no map, as a vector of its elements."""
+        readers = (one for one in self.operations if self.states_step and one.work is not None and number in one.inputs)
+        if operation.C is None and (reader := next(readers, None)) is not None and reader.work is not None:
+            at = reader.inputs.index(number)
+            operation = replace(operation, C=self._of_image(sum(reader.work.reads[at : at + 1])), H=1, W=1)
+        return self._sized(operation, "input", ())
+
+    def _of_image(self, elements: int) -> int:
+        """The elements of one image. Raises CannotWork where they are not as many for each."""
+        if not self._N or not elements or elements % self._N:
+            raise CannotWork
+        return elements // self._N
+
+    def _heads(self, work: Work) -> dict[str, int]:
+        """The key `heads` of an attention, if it has several."""
+        heads = self._of_image(work.product[0]) if work.kind == "attention" else 1
+        return {"heads": heads} if heads > 1 else {}
+
+    def _checked(self, work: Work | None, shape: Shape) -> Shape:
+        """The shape of the item written last. Raises CannotWork where the reader does not find the same work in it."""
+        found = self.items.work
+        if work is not None and (
+            found is None
+            or (found.kind, found.product, found.writes) != (work.kind, work.product, work.writes)
+            or abs(sum(found.reads) - sum(work.reads)) > max(_ABOUT * sum(work.reads), _FEW)
+        ):
+            raise CannotWork
+        return shape
+
+    def _with_channels(self, shape: Shape, C: int) -> Shape:
+        """The shape as a view of C channels, unless it has them."""
+        if shape.C == C:
+            return shape
+        elements = self._of_image(elements_of(shape))
+        if elements % C:
+            raise CannotWork
+        return self._stated(f"{shape.source} view", "reshape", {"C": C, "H": elements // C, "W": 1}, 2, [shape])
+
+    def _vector(self, shape: Shape, elements: int) -> Shape:
+        """The shape as a view of so many elements, which are one vector for each image."""
+        sizes = {"C": self._of_image(elements), "H": 1, "W": 1}
+        return self._stated(f"{shape.source} view", "reshape", sizes, 2, [shape])
+
+    def _opaque(self, number: int, work: Work, inputs: list[Shape]) -> Shape:
+        """Writes an operation whose channels nobody follows, over views of what it reads. Raises CannotWork."""
+        operation, name, kind = self.operations[number], self.operations[number].name, work.kind
+        fields = self.learning.get(number, NO_FIELDS)
+        if not inputs or 0 in map(elements_of, inputs):
+            raise CannotWork
+        for at, count in enumerate(_parts_read(work, inputs)):
+            if count:
+                inputs[at] = self._vector(inputs[at], count)
+        shape = inputs[0]
+        if kind == "linear" and len(work.product) == 4:
+            _, rows, C, K = work.product
+            if rows == self._N and elements_of(shape) == rows * K:  # of a whole map
+                axes = _AXES[(shape.dims or 2) - 1]
+                sizes: dict[str, int | None] = {"C": C, **dict.fromkeys(axes, 1)}
+            else:
+                shape = self._with_channels(shape, K)
+                axes = _AXES[(shape.dims or 2) - 1]
+                sizes = {"C": C, **{axis: getattr(shape, axis) for axis in axes}}
+            stated = {} if work.weights > C * K else {"bias": False}
+            if operation.frozen:
+                stated["frozen"] = True
+            return self._checked(work, self._stated(name, "linear", sizes, len(axes), [shape], stated=stated))
+        if kind == "attention" and len(work.product) == 4 and len(inputs) in (1, 3):
+            heads = self._heads(work)
+            inputs = [self._with_channels(shape, heads.get("heads", 1) * work.product[3]) for shape in inputs]
+            return self._checked(work, self.items.put(name, "attention", inputs, heads))
+        if kind == "reduce":
+            shape = self._with_channels(shape, self._of_image(work.writes))
+            return self._checked(work, self.items.put(name, "global_pool", [shape]))
+        if kind == "layer norm":
+            widths = [width for width in (work.weights // 2, work.weights) if width]
+            if widths and shape.C not in widths:
+                shape = self._with_channels(shape, widths[0])
+        elif kind == "copy":
+            shape = self._sized(replace(operation, part=None), "reshape", [shape], work.writes)
+            return self.items.put(name, "copy", [shape])
+        elif kind == "product":
+            batch = self._of_image(work.product[0]) if len(work.product) == 4 else 0
+            shape = self._sized(operation, "matmul", inputs, work.writes, {"heads": batch} if batch > 1 else {})
+            return self._checked(work, shape)
+        elif kind in ("max pool", "pool", "resize"):
+            sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[_dims_of(operation) - 1]}
+            return self._checked(work, self._resized(name, shape, sizes, _dims_of(operation), _POOLS[kind]))
+        elif kind == "concat" or (kind in ("add", "multiply") and len(inputs) > 1):
+            alone = kind == "concat" and len(inputs) == 1
+            return self._checked(replace(work, kind="copy") if alone else work, self._joined(name, work, inputs))
+        elif elements_of(shape) != work.writes:  # a vector with a parameter
+            shape = self._vector(shape, work.writes)
+        return self._checked(work, self.items.put(name, _word_of(work), [shape], fields))
+
+    def _joined(self, name: str, work: Work, inputs: Sequence[Shape]) -> Shape:
+        """Writes a sum, a product or a concatenation of tensors, over views of them where their sizes do not fit."""
+        word = work.kind if work.kind == "concat" else "mul" if work.kind == "multiply" else "add"
+        if len(inputs) == 1 and word == "concat":  # with a parameter, as a class token is
+            read, written = self._of_image(elements_of(inputs[0])), self._of_image(work.writes)
+            C = gcd(read, written)
+            flat = self._stated(f"{name} view", "reshape", {"C": C, "H": read // C, "W": 1}, 2, inputs)
+            return self.items.put(name, "pad", [flat], {"padding": [0, (written - read) // C, 0, 0]})
+        if len(inputs) > 1:
+            try:
+                fits = elements_of(after({"name": name, "op": word}, inputs, None)[0]) == work.writes
+            except InputFault:
+                fits = False
+            if not fits:
+                counts = [self._of_image(elements_of(shape)) for shape in inputs]
+                shared = min(counts)
+                inputs = [self._with_channels(shape, count if word == "concat" else shared)
+                          for shape, count in zip(inputs, counts, strict=True)]  # fmt: skip
+        return self.items.put(name, word, inputs)
+
+    def _sized(
+        self, operation: Operation, op: str, inputs: Sequence[Shape], elements: int = 0,
+        stated: Mapping[str, Any] = NO_FIELDS,
+    ) -> Shape:  # fmt: skip
         """Writes an item that states the sizes that it hands on."""
         dims = _dims_of(operation)
         if op == "reshape" and not inputs:
             inputs = [self.items.nothing(dims)]
         elif op == "reshape" and operation.part is not None:
             op = "split" if operation.part.op in SPLITS else "slice"
-        elif op == "reshape" and self.states_step and operation.copies_all and len(inputs) == 1:
-            inputs = [self.items.put(f"{operation.name}_copy", "copy", inputs)]
         sizes = {axis: _size(getattr(operation, axis)) for axis in ("C", *_AXES[dims - 1])}
-        return self._stated(operation.name, op, sizes, dims, inputs, operation.where)
+        if not elements:
+            elements = operation.part.writes if operation.part is not None else sum(map(elements_of, inputs))
+        stands = elements == self._N * prod(size or 0 for size in sizes.values())
+        if self.states_step and not stands and op != "input" and len(inputs) == 1:
+            sizes, dims = {"C": self._of_image(elements), "H": 1, "W": 1}, 2  # it has more axes, or another batch
+        return self._stated(operation.name, op, sizes, dims, inputs, operation.where, stated)
 
     def _stated(
         self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, inputs: Sequence[Shape], where: str = "",
-        stated: Mapping[str, Any] = _NO_FIELDS,
+        stated: Mapping[str, Any] = NO_FIELDS,
     ) -> Shape:  # fmt: skip
         known = {axis: size for axis, size in sizes.items() if size is not None}
-        distinct = _distinct(inputs)
+        distinct = inputs if op == "matmul" else _distinct(inputs)
         fields = _dims(dims, distinct[0].dims if distinct else None) | known | dict(stated)
         return self.items.put(name, op, distinct, fields, where)
 
@@ -578,7 +444,7 @@ class _Wiring:
             of_instances = norm is not None and norm.work is not None and norm.work.kind == "group norm"
             word = "instancenorm" if of_instances else "batchnorm"
             title = norm.name if norm is not None else f"{name} norm"
-            shape = self.items.put(title, word, [shape], self.learning.get(at, _NO_FIELDS))
+            shape = self.items.put(title, word, [shape], self.learning.get(at, NO_FIELDS))
         return shape
 
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:
@@ -626,17 +492,23 @@ class _Wiring:
         return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, layer.dims, [nothing])
 
 
-# What a spec has an op for, beside linear layers: others would be missing in its step.
-_WRITTEN: frozenset[WorkKind] = frozenset(
-    ("batch norm", "frozen norm", "layer norm", "group norm", "activation", "add", "multiply", "concat", "max pool",
-     "pool", "resize", "reduce", "softmax")
-)  # fmt: skip
-_OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm"))
-_POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool"}
+_ABOUT = 0.01  # of the elements that an operation reads: a parameter of it is not counted
+_FEW = 65_536  # elements, which take no time beside the launch
+_OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm", "attention", "reduce"))
+# Whose items keep no channels; what reads a mean over positions is a classifier.
+_OPAQUE: frozenset[WorkKind] = frozenset(("linear", "product", "group norm", "copy", "reduce"))
+_POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool", "resize": "resize"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",
-    "softmax": "softmax", "add": "add", "copy": "copy",
+    "softmax": "softmax", "add": "add", "attention": "attention", "copy": "copy",
 }  # fmt: skip
+
+
+def _parts_read(work: Work, inputs: Sequence[Shape]) -> list[int]:
+    """The elements that an operation reads of each of its inputs, where that is a part of it; 0 otherwise."""
+    if len(work.reads) != len(inputs) or work.kind == "attention":
+        return []
+    return [count if count != elements_of(shape) else 0 for count, shape in zip(work.reads, inputs, strict=True)]
 
 
 def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
@@ -653,9 +525,19 @@ def _added(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
     return [side for extra in more for side in (extra // 2, extra - extra // 2)] if any(more) else []
 
 
+def _steps(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
+    """The stride along each axis of a slice that leaves elements of these sizes; empty where there is none."""
+    pairs = [(getattr(shape, axis), size) for axis, size in sizes.items()]
+    steps = [before // size for before, size in pairs if before and size and size <= before]
+    fits = len(steps) == len(pairs) and all(
+        before // step == size for (before, size), step in zip(pairs, steps, strict=True)
+    )
+    return steps if fits else []
+
+
 def _use_in_a_step(operation: Operation, use: Use) -> Use:
-    """How an operation is written where all of a step is: views and copies are passed through."""
-    if operation.work is not None and operation.work.kind != "copy":
+    """How an operation is written where all of a step is: views are passed through."""
+    if operation.work is not None or operation.part is not None:
         return "written"
     return "passed through" if use == "left out" else use
 

@@ -482,6 +482,55 @@ def test_a_spec_may_say_that_all_operations_are_there(stated: str, whole: bool) 
     assert found.whole is whole
 
 
+@pytest.mark.parametrize("op", ["norm", "batchnorm", "instance_norm"])
+def test_a_norm_that_cancels_a_bias_follows_its_layer(op: str) -> None:
+    (layer,) = network(spec(STEM, f"op: {op}", "op: relu")).layers
+    assert layer.norm_follows
+
+
+@pytest.mark.parametrize(
+    ("stated", "reads", "product"),
+    [
+        ("op: attention", (3 * 1152,), (2, 48, 48, 12)),
+        ("op: attention, heads: 3", (3 * 1152,), (6, 48, 48, 4)),
+        ("op: attention, heads: 3, inputs: [r, half, half]", (1152, 288, 288), (6, 48, 12, 4)),
+        ("op: matmul, inputs: [r, half], heads: 3, C: 36, H: 8, W: 6", (1152, 288), (6, 48, 12, 4)),
+        ("op: copy", (1152,), ()),
+    ],
+)
+def test_heads_queries_and_keys(stated: str, reads: tuple[int, ...], product: tuple[int, ...]) -> None:
+    half = "  - { name: half, op: maxpool, kernel_size: 2, input: r }\n"
+    own = stated if "input" in stated else f"{stated}, input: r"
+    text = STEP.replace("  - { name: t, op: attention }\n", f"{half}  - {{ name: t, {own} }}\n")
+    found, wrong = read_spec(text, "net.yaml")
+    assert wrong == ()
+    work = next(one.work for one in found.operations if one.name == "t")
+    assert (work.reads, work.product) == (reads, product)
+
+
+@pytest.mark.parametrize(
+    ("stated", "why"),
+    [
+        ("op: attention, heads: 5", "heads = 5 does not divide C = 12"),
+        ("op: relu, heads: 2", "heads: of attention and matmul alone"),
+        ("op: groupnorm, groups: 5", "groups = 5 does not divide C = 12"),
+        ("op: layernorm, groups: 2", "groups: of convolutions and groupnorm alone"),
+        ("op: relu, K: 13", "K = 13, but t hands on C = 12"),
+        ("op: relu, stride: 2", "stride: of convolutions, pools and padding alone"),
+        ("op: norm, kernel_size: [3, 3]", "kernel_size: of convolutions, pools and padding alone"),
+        ("op: add, pad: 1", "pad: of convolutions, pools and padding alone"),
+    ],
+)
+def test_keys_that_an_operation_does_not_heed_are_errors(stated: str, why: str) -> None:
+    (error,) = errors(STEP.replace("op: attention", stated))
+    assert (error.message, error.line) == (why, 8)
+
+
+def test_keys_that_change_nothing_are_accepted() -> None:
+    stated = "op: relu, K: 12, kernel_size: 1, stride: [1, 1], padding: same"
+    assert errors(STEP.replace("op: attention", stated)) == ()
+
+
 def test_a_crop_is_a_view() -> None:
     """Other resizing ops are kernels."""
     found, wrong = read_spec(STEP.replace("op: maxpool, kernel_size: 2", "op: crop, size: [7, 5]"), "net.yaml")

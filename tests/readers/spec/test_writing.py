@@ -21,7 +21,7 @@ from convlint.engine.check import Target, check_network
 from convlint.estimate.step import Steps, step_of
 from convlint.gpus.gpu import load_gpu
 from convlint.model.channels import channels_of
-from convlint.model.layer import ConvLayer, Dtype, with_output
+from convlint.model.layer import ConvLayer, Dtype, Layout, Mode, with_output
 from convlint.model.network import Edge, Network, Operation, Work, WorkKind
 from convlint.model.runtime import Runtime, Version
 from convlint.readers import ReadOptions
@@ -547,6 +547,108 @@ def test_a_step_is_written_with_all_of_its_operations(name: str) -> None:
         assert then.gpu_us == pytest.approx(now.gpu_us, rel=0.01)
         assert {part for part, us in then.parts.items() if us} == {part for part, us in now.parts.items() if us}
     assert findings(read_back) == findings(network)
+
+
+ATTENDS = """
+version: 1
+defaults: { N: 8, dtype: fp16 }
+layers:
+  - { name: image, op: input, C: 3, H: 32, W: 32 }
+  - { name: stem, K: 64, kernel_size: 4, stride: 4 }
+  - { name: n, op: layernorm }
+  - { name: q, op: linear, C: 64 }
+  - { name: k, op: linear, input: n, C: 64, bias: false }
+  - { name: v, op: linear, input: n, C: 64 }
+  - { name: a, op: attention, inputs: [q, k, v], heads: 4 }
+  - { name: p, op: linear, C: 64 }
+  - { name: sum, op: add, inputs: [p, stem] }
+  - { name: one, op: attention }
+  - { name: c, K: 128, kernel_size: 3, padding: 1 }
+  - { op: norm }
+  - { op: relu }
+  - { name: fc, op: linear, C: 10, H: 1, W: 1 }
+"""
+GROUPED = """
+version: 1
+defaults: { N: 8, dtype: fp16 }
+layers:
+  - { name: image, op: input, C: 3, H: 64, W: 64 }
+  - { name: a, K: 64, kernel_size: 3, padding: 1 }
+  - { name: g, op: groupnorm }
+  - { op: silu }
+  - { name: b, K: 128, kernel_size: 3, padding: 1 }
+  - { name: g2, op: groupnorm }
+  - { op: silu }
+  - { name: c, K: 60, kernel_size: 3, padding: 1 }
+"""
+SHUFFLED = """
+version: 1
+defaults: { N: 8, dtype: fp16 }
+layers:
+  - { name: image, op: input, C: 3, H: 32, W: 32 }
+  - { name: a, K: 64, kernel_size: 3, padding: 1 }
+  - { op: norm }
+  - { name: apart, op: reshape, dims: 3, C: 32, D: 2, H: 32, W: 32 }
+  - { name: moved, op: copy }
+  - { name: together, op: reshape, dims: 2, C: 64, H: 32, W: 32 }
+  - { name: b, K: 64, kernel_size: 3, padding: 1, groups: 64 }
+  - { name: half, op: downsample, scale: 2 }
+  - { name: q, op: reshape, C: 16, H: 64, W: 4 }
+  - { name: scores, op: matmul, inputs: [q, half], heads: 4, C: 256, H: 256, W: 4 }
+  - { op: softmax }
+  - { name: same, op: resize, input: half, size: 16 }
+  - { name: c, K: 64, kernel_size: 1 }
+"""
+
+
+def numbers(network: Network, layout: Layout, mode: Mode) -> list[Any]:
+    """All that a check says of a network, on two GPUs."""
+    layers = tuple(replace(layer, layout=layout) for layer in network.layers)
+    targets = [Target(label=name, gpu=load_gpu(name)) for name in ("a100", "t4")]
+    result = check_network(replace(network, layers=layers), BUILTIN, targets, mode)
+    times = [(each.times.time_us, each.times.after_us) for each in result.networks if each.times is not None]
+    steps = [(each.step.parts, each.step.host_us) for each in result.networks if each.step is not None]
+    found = [
+        (one.rule.code, one.gpu, one.layer, one.severity, one.lost_us, one.lost_step_us) for one in result.findings
+    ]
+    return [times, steps, sorted(found, key=str)]
+
+
+@pytest.mark.parametrize("text", [ATTENDS, GROUPED, SHUFFLED, "whole_step: false" + GROUPED])
+@pytest.mark.parametrize("mode", ["training", "inference"])
+@pytest.mark.parametrize("layout", ["NCHW", "NHWC"])
+def test_an_exported_spec_is_judged_as_the_spec(text: str, layout: Layout, mode: Mode) -> None:
+    network = read(text)
+    again = back(network)
+    assert again.whole is network.whole
+    assert numbers(again, layout, mode) == numbers(network, layout, mode)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["Shuffles", "Attends", "Tokens"])
+def test_a_step_of_a_module_is_written_with_all_of_its_operations(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """A shuffle's copy, attention of several heads, and what reads vectors."""
+    monkeypatch.chdir(ROOT / "tests" / "helpers")
+    monkeypatch.syspath_prepend(str(Path.cwd()))
+    network, errors = torch_module.read(f"torch_nets:{name}", ReadOptions(inputs={"": "4x3x32x32"}))
+    sys.modules.pop("torch_nets")
+    assert errors == ()
+    assert network is not None
+    again = back(network)
+    assert again.whole
+    assert numbers(again, "NCHW", "training") == numbers(network, "NCHW", "training")
+    assert numbers(again, "NHWC", "inference") == numbers(network, "NHWC", "inference")
+
+
+def test_a_sigmoid_times_what_it_read_is_one_activation() -> None:
+    """As ONNX has SiLU."""
+    net, a = stem()
+    elements = 8 * 60 * 256
+    gate = net.same("identity", a)
+    silu = Work(kind="activation", op="silu", reads=(0, elements), writes=elements)
+    net.conv(net.same("add", a, gate, work=silu), 8)
+    network = replace(net.network(), whole=True)
+    assert "op: silu" in spec_text(network)
 
 
 @pytest.mark.parametrize("op", ["scale", "mul", "add"])

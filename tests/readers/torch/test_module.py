@@ -725,14 +725,17 @@ def test_the_spec_of_a_module_has_the_whole_step_of_the_module(project, name, mo
         assert steps[1].parts == pytest.approx(steps[0].parts, rel=1e-3)
 
 
-def test_the_spec_of_a_module_that_pads_channels_claims_no_whole_step(project):
+def test_the_spec_of_a_module_that_pads_channels_copies_them(project):
     made = "self.a, self.b = nn.Conv2d(3, 60, 3), nn.Conv2d(64, 64, 3)"
     forward = "return self.b(nn.functional.pad(self.a(x).relu(), (0, 0, 0, 0, 0, 4)))"
     project("pads", "import torch\nfrom torch import nn\n\n\n" + net(made, forward))
     network = one("pads:Net", "32x3x64x64:fp16")
     found = read_spec(spec_text(network), "pads.yaml")[0]
     assert found is not None
-    assert (network.whole, found.whole) == (True, False)
+    assert (network.whole, found.whole) == (True, True)
+    runtime, gpu = Runtime(framework="pytorch"), load_gpu("h100")
+    steps = [step_of(Steps(each, each.layers, 0.0, runtime, "training"), gpu) for each in (network, found)]
+    assert steps[1].parts["copy"] == pytest.approx(steps[0].parts["copy"], rel=0.1)
 
 
 @pytest.mark.parametrize("trains", [True, None])
