@@ -112,8 +112,8 @@ def batch_norm_us(norm: Norm, channel: float, board: Board, *, forward: bool) ->
         return 0.0
     each = clocks[not forward]
     if board.generation in _NO_FASTER_IN_16_BITS:
-        blocks, most = ceil(norm.elements / channel / board.sms), _at_once(board)
-        each *= max(1.0, blocks / most) * (1 + _CUDNN_BESIDE[not forward] * (min(blocks, most) - 1))
+        rounds, at_once = _rounds(norm, channel, board)
+        each *= rounds * (1 + _CUDNN_BESIDE[not forward] * (at_once - 1))
     return each * _unheld(channel) * channel * board.sms / board.clocks_per_us
 
 
@@ -139,9 +139,11 @@ def _is_in_blocks(norm: Norm, board: Board) -> bool:
     return norm.positions > 0 and not _is_in_nhwc(norm) and board.cc >= "7.0"
 
 
-def _at_once(board: Board) -> int:
-    """How many blocks that sum up a channel run on an SM at once."""
-    return max(1, board.gpu.max_warps_per_sm * 32 // _THREADS_OF_SUM)
+def _rounds(norm: Norm, channel: float, board: Board) -> tuple[float, int]:
+    """(rounds in which an SM runs its blocks, each of which sums up a channel; how many of them run at once)."""
+    most = max(1, board.gpu.max_warps_per_sm * 32 // _THREADS_OF_SUM)
+    blocks = ceil(norm.elements / channel / board.sms)
+    return max(1.0, blocks / most), min(blocks, most)
 
 
 def _own_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float:
@@ -149,9 +151,8 @@ def _own_us(norm: Norm, channel: float, board: Board, *, forward: bool) -> float
     if not channel or not _is_in_blocks(norm, board):
         return _OWN_BATCH_NORM[_is_in_nhwc(norm)][0 if forward else 2] * norm.elements / board.clocks_per_us
     least, each, beside = _OWN_SUMS[not forward]
-    most = _at_once(board)
-    blocks = ceil(norm.elements / channel / board.sms)
-    clocks = max(1.0, blocks / most) * (least + (each + beside * min(blocks, most)) * channel)
+    rounds, at_once = _rounds(norm, channel, board)
+    clocks = rounds * (least + (each + beside * at_once) * channel)
     return clocks * board.sms / board.clocks_per_us + (_transform_us(norm, board) if forward else 0.0)
 
 
