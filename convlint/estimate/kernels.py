@@ -454,14 +454,16 @@ def without_waves(priced: Priced, board: Board) -> float:
     return min(choice.compute_us, ideal / choice.lowering.peak_share)
 
 
-def generic(case: KernelCase, *, native: bool, searched: bool) -> Priced | None:
+def generic(case: KernelCase, *, native: bool, searched: bool, before_8: bool) -> Priced | None:
     """The generic kernel of a pass that has no other; None for others. `native`: in PyTorch, where they were timed.
+
+    `before_8`: with cuDNN before 8.
 
     A large strided filter on an image has it where heuristics pick, as AlexNet's first layer was timed; where all
     algorithms are `searched`, a better one is taken to be found.
     """
     problem, board = case.problem, case.board
-    rate = _of_groups(case, native) if problem.groups > 1 else _of_few_channels(case, searched)
+    rate = _of_groups(case, native, before_8) if problem.groups > 1 else _of_few_channels(case, searched)
     if rate is None:
         return None
     return untiled(case, problem.flops / (rate * board.sms * board.clock_hz) * 1e6)
@@ -475,7 +477,7 @@ def few_channels(case: KernelCase) -> Priced:
     return untiled(case, case.problem.flops / rate * 1e6 + const.FEW_CHANNELS_US)
 
 
-def _of_groups(case: KernelCase, native: bool) -> float | None:
+def _of_groups(case: KernelCase, native: bool, before_8: bool) -> float | None:
     """Useful FLOPs per clock and SM of direct kernels for groups; depthwise layers have others."""
     problem, which, board = case.problem, case.which, case.board
     c, k = problem.C // problem.groups, problem.K // problem.groups
@@ -483,9 +485,11 @@ def _of_groups(case: KernelCase, native: bool) -> float | None:
         return None
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
-    if not native or problem.layout != "NHWC" or problem.element_bytes != 2 or not board.modern:
+    if not native or problem.layout != "NHWC" or problem.element_bytes != 2:
         return None
-    if which == "fprop":
+    if before_8 and case.unit.tensor and not board.modern and min(c, k) >= const.SLOW_GROUP_BEFORE_CUDNN_8:
+        return const.GROUPS_BEFORE_CUDNN_8
+    if which == "fprop" or not board.modern:
         return None
     narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0
     has_kernels = c & (c - 1) == 0 == k & (k - 1) and (narrow or wide)

@@ -278,6 +278,7 @@ def _situation(problem: Problem, board: Board, runtime: Runtime) -> Situation:
     situation = Situation(
         compute, framework == "tensorrt", pads, searched, native, framework == "jax", absent, old, adds_bias,
         keeps_volumes_from_cudnn(version, runtime.cudnn), keeps_dilated_from_cudnn(version, runtime),
+        runtime.cudnn is not None and runtime.cudnn < "8.0",
     )  # fmt: skip
     board.situations[problem.dtype] = runtime, situation
     return situation

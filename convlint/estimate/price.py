@@ -62,6 +62,7 @@ class Situation(Struct, frozen=True, gc=False):
     adds_bias: bool = False  # by a kernel of its own
     volumes_without_cudnn: bool = False  # in 16 bits and NCDHW
     refuses_dilation: bool = False  # PyTorch runs dilated layers in NCHW without cuDNN
+    before_8: bool = False  # cuDNN before 8
 
 
 # What half precision is taken to save at least, and a stride to cost at most, where they are predicted to cost time.
@@ -91,7 +92,8 @@ def cheapest(problem: Problem, which: Pass, board: Board, situation: Situation) 
     stored_in_32 = problem.dtype in _STORED_IN_32_BITS  # tf32 is fp32 on a GPU without it
     if stored_in_32 and situation.compute == Dtype.fp32 and _may_cost_half_more(problem, board, situation):
         in_half = replace(problem, dtype=Dtype.fp16, element_bytes=2)
-        half = cheapest(in_half, which, board, replace(situation, compute=Dtype.fp16, pads_nhwc=True))
+        theirs = replace(situation, compute=Dtype.fp16, pads_nhwc=True, before_8=False)
+        half = cheapest(in_half, which, board, theirs)
         if half is not None and half.time_us > _LEAST_GAIN_OF_HALF * least.time_us:
             least = calibrated(least, half.time_us / (_LEAST_GAIN_OF_HALF * least.time_us))
     return least
@@ -165,7 +167,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return depthwise(case, tensorrt=situation.tensorrt, native=situation.native, old=situation.old_depthwise)
     timed = problem.groups > 1 and _has_timed_groups(problem, board, situation)
     excluded = timed or situation.tensorrt
-    only = None if excluded else generic(case, native=situation.native, searched=situation.searched)
+    only = None if excluded else _generic(case, situation)
     if only is not None:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
@@ -189,6 +191,10 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
             ways = []
         ways.append(direct(case))
     return _with_kernels_of_groups(_least(ways), case, situation)
+
+
+def _generic(case: KernelCase, situation: Situation) -> Priced | None:
+    return generic(case, native=situation.native, searched=situation.searched, before_8=situation.before_8)
 
 
 def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, narrow: bool) -> Priced:
@@ -494,7 +500,7 @@ def _instead_of_tensor_cores(
         if problem.groups == 1 and min(problem.C, problem.K) >= const.FIRST_LAYER_CHANNELS:
             return ways
         in_single = _case(replace(problem, dtype=Dtype.fp32, element_bytes=4), which, board, simt)
-        only = generic(in_single, native=situation.native, searched=situation.searched)
+        only = _generic(in_single, situation)
         return ways if only is None else [*ways, only]
     here = KernelCase(problem, which, board, simt, c, k, case.moved)
     narrow = _narrow_dgrad(here, const.FIRST_LAYER_CHANNELS) if which == "dgrad" else []

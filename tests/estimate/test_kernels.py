@@ -256,6 +256,25 @@ def test_a_larger_batch_of_a_depthwise_gradient_takes_no_less():
     assert times == sorted(times)
 
 
+@pytest.mark.parametrize(
+    ("changes", "gpu", "cudnn", "slow"),
+    [
+        ({}, "v100", "7.6.3", True), ({}, "t4", "7.6.5", True), ({}, "v100", "8.0.2", False), ({}, "v100", None, False),
+        ({"layout": "NCHW"}, "v100", "7.6.3", False), ({"dtype": Dtype.fp32}, "v100", "7.6.3", False),
+        ({"C": 1024, "K": 1024}, "v100", "7.6.3", False), ({}, "gtx-1080-ti", "7.6.3", False),
+    ],
+)  # fmt: skip
+def test_wide_groups_in_nhwc_were_slow_before_cudnn_8(changes, gpu, cudnn, slow):
+    """143 ms of all passes on V100 with cuDNN 7.6.3, 4.11 ms in NCHW (pytorch/pytorch#34977)."""
+    sizes = {"N": 100, "C": 2048, "K": 2048, "H": 14, "W": 14, "U": 2, "V": 2, "groups": 32, "dtype": Dtype.fp16}
+    layer = conv(**(sizes | {"layout": "NHWC"} | changes))
+    runtime = Runtime(framework="pytorch", cudnn=None if cudnn is None else Version(cudnn))
+    times = [estimate_pass(layer, which, load_gpu(gpu), runtime).time_us for which in PASSES]
+    if slow and gpu == "v100":
+        assert sum(times) == pytest.approx(143_000, rel=0.1)
+    assert (min(times) > 20_000) == slow
+
+
 def test_gradients_of_odd_groups_are_slowest():
     fprop, dgrad, wgrad = (estimate_pass(conv(**ODD), which, A100, RUNTIME).time_us for which in PASSES)
     assert min(dgrad, wgrad) > 3 * fprop
