@@ -96,8 +96,8 @@ WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
 # The same of all passes before cuDNN 8 on Volta and Turing, of groups so wide: 143 ms forward and back on V100 with
-# cuDNN 7.6.3 for 100 x 2048 x 14 x 14, 32 groups, 3x3, stride 2, which take 4.11 in NCHW (pytorch/pytorch#34977). Of the
-# network's layers with 8 to 32 channels a group nobody complained. On Ampere cuDNN 8.3 has kernels for both.
+# cuDNN 7.6.3 for 100 x 2048 x 14 x 14, 32 groups, 3x3, stride 2, which take 4.11 in NCHW (pytorch/pytorch#34977), where
+# nobody complained of the network's layers with 8 to 32 channels a group. On Ampere cuDNN 8.3 has kernels for both.
 SLOW_GROUP_BEFORE_CUDNN_8: Final = 64
 GROUPS_BEFORE_CUDNN_8: Final = 2.0
 # Groups on cc 9.0 in PyTorch, by the layout of the kernel, what multiplies, the width of a group ("pair": 2 channels,

@@ -35,6 +35,7 @@ class Shape(Struct, frozen=True, kw_only=True):
 _DIMS = pattern(r"([a-z]+)([123])d([a-z]*)")
 _UNCHANGED = "identity"
 PRODUCTS = ("linear", "dense")
+_PARTS = ("slice", "split", "chunk")
 AGAIN = "again"  # another run of a convolution; `Repeats` reads it, because it needs the layers
 # Normalised op -> shape carrier, the name of what it does to a shape.
 CARRIERS: Mapping[str, str] = {
@@ -61,7 +62,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("pad", "zeropad", "zeropadding", "reflectionpad"), "pad"),
     "input": "input",
     AGAIN: AGAIN,
-    **dict.fromkeys(("reshape", *PRODUCTS, "matmul", "view", "slice", "split", "chunk"), "declared"),
+    **dict.fromkeys(("reshape", *PRODUCTS, "matmul", "view", *_PARTS), "declared"),
 }  # fmt: skip
 
 
@@ -121,8 +122,9 @@ def _carried(
     values = fields.values
     if kind in ("input", "declared"):
         known = inputs[0] if inputs else Shape(source=name)
-        if normalised(str(mapping["op"].data))[0] in PRODUCTS and values.keys().isdisjoint("DHW"):
-            values = {**values, "D": known.D, "H": known.H, "W": known.W}  # of the channels at each position
+        word = normalised(str(mapping["op"].data))[0]
+        if (word in PRODUCTS or word in _PARTS) and values.keys().isdisjoint("DHW"):  # of the channels alone
+            values = {**values, "D": known.D, "H": known.H, "W": known.W}
         return Shape(
             source=name, producers=_producers(inputs), from_input=known.from_input or not inputs,
             N=values.get("N") or known.N, C=values.get("C"), D=values.get("D") if dims == 3 else 1,
