@@ -168,6 +168,12 @@ _HOPPER_LARGE_SLOWER: Final = 1.5
 # wgrad has no good kernel for large filters in fp32. In 16 bits heuristics pick a bad one for 5x5 at stride 2 onto 7x7
 # at N = 64 and 128 (96 to 1650 us), and good ones at 1, 8, 32 and 256 (4 to 101 us), which are predicted.
 _HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
+# Filters that are no squares (rows, columns, layers in one dimension) have a slow kernel in NHWC: clocks per output, and
+# of wgrad per tap where that is more. Fit: 1x5, 5x1 and dilated 1x3 of H100 and H200, which stood at 0.06 to 0.4 of their
+# time; dilated, dgrad takes what fprop does. On Ampere and Ada such layers are as fast as others (InceptionNeXt).
+_HOPPER_BAND: Final = 8.3
+_HOPPER_BAND_DGRAD: Final = 4.0
+_HOPPER_BAND_WGRAD_PER_TAP: Final = 2.3
 _HOPPER_NATIVE_PER_OUTPUT: Final = 1.4
 _HOPPER_NATIVE_PER_TAP: Final = 0.12
 _HOPPER_NATIVE_NOT_UNROLLED: Final = 1.5  # per output
@@ -190,13 +196,18 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     if not native or not problem.nchw or problem.transposed:
         # cuDNN's kernels for NHWC were timed on A100 and A6000; before Volta they are taken to be no faster than NCHW.
         if board.like_hopper:
-            return _cudnn_on_hopper(case, start_us=_HOPPER_START_US[case.which])
+            start_us = _HOPPER_START_US["dgrad" if problem.R != problem.S else case.which]
+            return _cudnn_on_hopper(case, start_us=start_us)
         old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
         return max(_cudnn(case), _native(case), key=BY_TIME) if old_gpu else _cudnn(case)
     own = _native(case)
     in_cudnn = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
     if board.like_hopper:
-        if not in_cudnn or not _is_timed(problem) or problem.H == 1 or (case.which == "dgrad" and problem.strided):
+        if not in_cudnn or (case.which == "dgrad" and problem.strided):
+            return own
+        # Of rows, fprop of 3 taps was timed: 200 us for 3072 x 128 x 202 (pytorch/pytorch#175280, by its sister #174989 an
+        # H100), 208 by this. Longer filters were slow in cuDNN 9.10 (#170138).
+        if not (case.which == "fprop" and problem.taps == 3 if problem.H == 1 else _is_timed(problem)):
             return own
         turned = replace(case, which="fprop") if case.which == "dgrad" else case
         theirs = calibrated(_cudnn_on_hopper(turned, start_us=0.0), _HOPPER_NCHW_SLOWER[case.which])
@@ -306,6 +317,9 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float) -> Priced:
         clocks = per_point * max(x, y) + per_tap * taps * y
     if which == "wgrad" and wide and large:
         clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
+    if problem.R != problem.S and not problem.nchw:
+        per_output = _HOPPER_BAND_DGRAD if which == "dgrad" and not problem.dilated else _HOPPER_BAND
+        clocks = y * (max(per_output, _HOPPER_BAND_WGRAD_PER_TAP * taps) if which == "wgrad" else per_output)
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / case.board.clocks_per_us, memory_us, start_us)
 

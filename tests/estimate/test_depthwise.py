@@ -149,6 +149,34 @@ def test_pytorchs_own_kernel_runs_what_cudnn_is_not_asked_for():
         assert us(depthwise(), gpu, runtime=Runtime()) == us(depthwise(), gpu)
 
 
+BANDS = [  # N, C, H, W, R, S, dilation, dtype, us of fprop, dgrad and wgrad on H200 and H100, NHWC
+    (128, 200, 7, 7, 5, 1, 1, "bf16", 41.8, 22.8, 43.3),
+    (256, 480, 7, 7, 5, 1, 1, "tf32", 206.1, 82.8, 264.3),
+    (32, 156, 14, 14, 1, 5, 1, "tf32", 29.1, 11.3, 45.0),
+    (8, 512, 1, 2048, 1, 3, 2, "bf16", 271.4, 267.1, 264.4),
+    (16, 512, 1, 2048, 1, 3, 32, "fp16", 532.6, 510.7, 567.2),
+]
+
+
+@pytest.mark.parametrize("row", BANDS)
+def test_filters_that_are_no_squares_are_slow_in_nhwc_on_hopper(row):
+    N, C, H, W, R, S, dilation, dtype, *measured = row
+    layer = depthwise(C=C, N=N, H=H, W=W, R=R, S=S, DilW=dilation, layout="NHWC", dtype=Dtype(dtype))
+    for which, expected in zip(PASSES, measured, strict=True):
+        assert us(layer, "h200", which) == pytest.approx(expected, rel=0.75 if expected < 20 else 0.4)
+        if H > 1:
+            square = depthwise(C=C, N=N, H=H, W=W, R=5, S=5, layout="NHWC", dtype=Dtype(dtype))
+            assert us(square, "h200", which) < us(layer, "h200", which)
+    assert us(layer, "rtx-4090") < 0.7 * us(layer, "h200")  # as InceptionNeXt's step says
+
+
+def test_rows_of_three_taps_run_in_cudnn_on_hopper():
+    """200 us in NCHW and fp16 (pytorch/pytorch#175280); in bf16 PyTorch does not ask cuDNN."""
+    row = depthwise(N=3072, C=128, H=1, W=202, R=1, S=3, dims=1, dtype=Dtype.fp16)
+    assert us(row, "h100") == pytest.approx(200, rel=0.1)
+    assert us(replace(row, dtype=Dtype.bf16), "h100") > 700
+
+
 HALF = {"dtype": Dtype.fp16}
 STRIDED = {"dtype": Dtype.fp16, "U": 2, "V": 2}
 ROW = {"H": 1, "W": 512, "R": 1, "dims": 1, "dtype": Dtype.fp16}
