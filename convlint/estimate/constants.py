@@ -206,6 +206,7 @@ NARROW_POINTWISE: Final[dict[Pass, dict[int, float]]] = {
 # In 16 bits times as many bytes, and slower still in fprop, dgrad and wgrad. Fit: H100 and H200.
 NARROW_HALVES_MOVE: Final = 2.0
 NARROW_HALVES_SLOWER: Final = (1.6, 1.2, 1.6)
+NARROW_PRODUCT_SLOWER: Final = 1.6  # in NCHW, all passes. Fit: 453 passes of H100 and H200, most on 7x7 and 14x14
 # The same for a plain product, whose rows are so wide that nothing is copied. Fit: medians of 780 products in 16 bits
 # on A100 (`gemm_padding_pairs.csv`); H200's 1x1 layers on 7x7 and 14x14 agree.
 NARROW_PRODUCT: Final = {8: 1.45, 4: 1.45, 2: 2.3}

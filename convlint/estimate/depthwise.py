@@ -168,9 +168,9 @@ _HOPPER_LARGE_SLOWER: Final = 1.5
 # wgrad has no good kernel for large filters in fp32. In 16 bits heuristics pick a bad one for 5x5 at stride 2 onto 7x7
 # at N = 64 and 128 (96 to 1650 us), and good ones at 1, 8, 32 and 256 (4 to 101 us), which are predicted.
 _HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
-# Filters that are no squares (rows, columns, layers in one dimension) have a slow kernel in NHWC: clocks per output, and
-# of wgrad per tap where that is more. Fit: 1x5, 5x1 and dilated 1x3 of H100 and H200, which stood at 0.06 to 0.4 of their
-# time; dilated, dgrad takes what fprop does. On Ampere and Ada such layers are as fast as others (InceptionNeXt).
+# Filters that are no squares (rows, columns, layers in one dimension) have a slow kernel in NHWC: clocks per output,
+# and of wgrad per tap where that is more. Fit: 1x5, 5x1 and dilated 1x3 of H100 and H200, which stood at 0.06 to 0.4 of
+# their time; dilated, dgrad takes what fprop does. On Ampere and Ada such layers are as fast as others (InceptionNeXt).
 _HOPPER_BAND: Final = 8.3
 _HOPPER_BAND_DGRAD: Final = 4.0
 _HOPPER_BAND_WGRAD_PER_TAP: Final = 2.3
@@ -205,8 +205,8 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     if board.like_hopper:
         if not in_cudnn or (case.which == "dgrad" and problem.strided):
             return own
-        # Of rows, fprop of 3 taps was timed: 200 us for 3072 x 128 x 202 (pytorch/pytorch#175280, by its sister #174989 an
-        # H100), 208 by this. Longer filters were slow in cuDNN 9.10 (#170138).
+        # Of rows, fprop of 3 taps was timed: 200 us for 3072 x 128 x 202 (pytorch/pytorch#175280, by its sister #174989
+        # on an H100), 208 by this. Longer filters were slow in cuDNN 9.10 (#170138).
         if not (case.which == "fprop" and problem.taps == 3 if problem.H == 1 else _is_timed(problem)):
             return own
         turned = replace(case, which="fprop") if case.which == "dgrad" else case

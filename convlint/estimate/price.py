@@ -311,10 +311,10 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     problem, which, board, unit, c, k = case.problem, case.which, case.board, case.unit, case.c, case.k
     around = _copies(case, situation)
     if _is_product(problem, which, board):
-        # On cc 9.0 maps whose rows of positions fill no 16 bytes are turned: 7x7 and 14x14 of ResNet-50 in 16 bits.
-        # Single images and misaligned channels may be multiplied as they stand all the same (H200).
+        # On cc 9.0 maps whose rows of positions fill no 16 bytes may be turned: 7x7 and 14x14 of ResNet-50 in 16 bits.
+        # In TF32 all were that were timed with aligned channels and several images.
         turned = board.like_hopper and problem.pixels_out // problem.N * problem.element_bytes % _VECTOR_BYTES
-        always = turned and problem.N > 1 and _aligned(case) and not situation.tensorrt
+        always = turned and problem.element_bytes == 4 and problem.N > 1 and _aligned(case) and not situation.tensorrt
         ways = [] if always else [_as_product(case, situation)]
         if turned:
             ways += least_tiled(case, implicit_gemm(problem, which, unit.family, c, k, tensor=True), around)
@@ -421,6 +421,10 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
     load_bytes = max(2, load_bytes & -load_bytes)  # of 1 none were timed: at best as slow as those of 2
     halves = board.like_hopper and problem.element_bytes > 1
     slower = (const.NARROW_POINTWISE[which] if halves else const.NARROW_PRODUCT).get(load_bytes, 1.0)
+    moved = moved_bytes(problem, which, problem.C, problem.K)
+    if halves and problem.element_bytes == 2 and load_bytes < _VECTOR_BYTES:
+        moved *= const.NARROW_HALVES_MOVE
+        slower *= const.NARROW_PRODUCT_SLOWER
     if which == "wgrad":
         slower *= const.PRODUCT_WGRAD
         lowering = Lowering("implicit-gemm", "pointwise wgrad", 1, C, K, N * -(-points // granule), C * K)
@@ -429,9 +433,7 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
         useful = problem.pixels_out * outputs
         lowering = Lowering("implicit-gemm", which, N, points, outputs, -(-inner // granule), useful)
     lowering = replace(lowering, peak_share=1 / slower)
-    here = KernelCase(
-        problem, which, board, unit, problem.C, problem.K, moved_bytes(problem, which, problem.C, problem.K)
-    )
+    here = KernelCase(problem, which, board, unit, problem.C, problem.K, moved)
     product = least_tiled(here, [lowering], NONE)[0]
     if _aligned(case) or problem.element_bytes == 4 or board.like_hopper:
         return product
