@@ -129,11 +129,13 @@ def test_changes_are_of_rows_that_differ_in_one_thing(rows, scripts):
 
 
 def test_patch_embeddings_have_the_stride_of_their_filter(rows):
-    image, volume = rows(
+    image, volume, named = rows(
         PATCHES,
         "H100,2.6.0,9.1.0,bf16,NCHW,0,4,3,1,224,224,768,1,16,16,fprop,1,125.7,trace",
         "H200,2.9.0,9.13.0,bf16,NHWC,1,137920,3,2,14,14,1280,2,14,14,fprop+wgrad,0,24710,page",
+        "H200,2.9.0,9.13.0,bf16,NCHW,0,34480,3,2,14,14,1280,2,14,14,fprop,0,5170,page; cuDNN called by name",
     )
+    assert (named.runtime.framework_version, str(volume.runtime.framework_version)) == (None, "2.9.0")
     a, b = image.row.layer, volume.row.layer
     assert (a.dims, a.U, a.V, a.StrideD, a.P, a.bias, a.copies_input) == (2, 16, 16, 1, 14, True, False)
     assert (b.dims, b.U, b.StrideD, b.Z, b.P, b.layout, b.copies_input) == (3, 14, 2, 1, 1, "NHWC", True)
