@@ -95,11 +95,12 @@ OTHER_GROUPS: Final = 18.0
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
 GROUPS_AT_ONCE: Final = 32
-# The same of all passes before cuDNN 8 on Volta and Turing, of groups so wide: 143 ms forward and back on V100 with
-# cuDNN 7.6.3 for 100 x 2048 x 14 x 14, 32 groups, 3x3, stride 2, which take 4.11 in NCHW (pytorch/pytorch#34977), where
-# nobody complained of the network's layers with 8 to 32 channels a group. On Ampere cuDNN 8.3 has kernels for both.
+# The same before cuDNN 8 on Volta and Turing, of groups so wide, in fprop, dgrad and wgrad: V100 with cuDNN 7.6.3 took
+# 47.3 ms forward and 97.0 for wgrad of 100 x 2048 x 14 x 14, 32 groups, 3x3, stride 2, in direct kernels (a profile in
+# pytorch/pytorch#34977), where nobody complained of the network's layers with 8 to 32 channels a group. dgrad was not
+# timed. On Ampere cuDNN 8.3 has kernels for both.
 SLOW_GROUP_BEFORE_CUDNN_8: Final = 64
-GROUPS_BEFORE_CUDNN_8: Final = 2.0
+GROUPS_BEFORE_CUDNN_8: Final = (2.0, 2.0, 1.0)
 # Groups on cc 9.0 in PyTorch, by the layout of the kernel, what multiplies, the width of a group ("pair": 2 channels,
 # "narrow": 4 to 16, "wide": more, in powers of two; "odd" and "wide odd": others, also of unlike widths, below 64
 # channels and from 64 on) and whether the layer is strided: the least us of a kernel; the power of the channels of a

@@ -488,7 +488,7 @@ def _of_groups(case: KernelCase, native: bool, before_8: bool) -> float | None:
     if not native or problem.layout != "NHWC" or problem.element_bytes != 2:
         return None
     if before_8 and case.unit.tensor and not board.modern and min(c, k) >= const.SLOW_GROUP_BEFORE_CUDNN_8:
-        return const.GROUPS_BEFORE_CUDNN_8
+        return const.GROUPS_BEFORE_CUDNN_8[PASS_INDEX[which]]
     if which == "fprop" or not board.modern:
         return None
     narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0

@@ -265,13 +265,13 @@ def test_a_larger_batch_of_a_depthwise_gradient_takes_no_less():
     ],
 )  # fmt: skip
 def test_wide_groups_in_nhwc_were_slow_before_cudnn_8(changes, gpu, cudnn, slow):
-    """143 ms of all passes on V100 with cuDNN 7.6.3, 4.11 ms in NCHW (pytorch/pytorch#34977)."""
+    """47.3 ms forward and 97.0 of wgrad on V100 with cuDNN 7.6.3, 4.11 both in NCHW (pytorch/pytorch#34977)."""
     sizes = {"N": 100, "C": 2048, "K": 2048, "H": 14, "W": 14, "U": 2, "V": 2, "groups": 32, "dtype": Dtype.fp16}
     layer = conv(**(sizes | {"layout": "NHWC"} | changes))
     runtime = Runtime(framework="pytorch", cudnn=None if cudnn is None else Version(cudnn))
     times = [estimate_pass(layer, which, load_gpu(gpu), runtime).time_us for which in PASSES]
     if slow and gpu == "v100":
-        assert sum(times) == pytest.approx(143_000, rel=0.1)
+        assert (times[0], times[2]) == pytest.approx((47_300, 97_000), rel=0.1)
     assert (min(times) > 20_000) == slow
 
 
