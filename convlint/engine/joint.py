@@ -248,7 +248,7 @@ class Joint:
         staying = self._staying(choice)
         if staying:
             layers = shortened([self.layers[index].name for index in staying], _NAMED)
-            return Text("{fix}, but for {layers}, whose groups stay in NCHW", fix=first.describe, layers=layers)
+            return Text("{fix}, but for {layers}, which stay in NCHW", fix=first.describe, layers=layers)
         if value.keys() == {TF32} and TF32 in first.other:  # the lesser way of the two that the rule names
             in_pytorch = framework_of(self.search.timing.network.runtime) in (None, "pytorch")
             return Text("TF32 (in PyTorch: torch.backends.cudnn.allow_tf32 = True)") if in_pytorch else Text("TF32")

@@ -495,8 +495,8 @@ def _asks(pair: tuple[int, Flaw], sets: Changes) -> bool:
 
 
 def is_grouped(layer: ConvLayer) -> bool:
-    """Whether it has groups whose layout is decided apart; depthwise layers go with the network."""
-    return layer.groups > 1 and not layer.depthwise
+    """Whether it has groups whose layout is decided apart; depthwise layers with square filters go with the network."""
+    return layer.groups > 1 and (not layer.depthwise or layer.R != layer.S)
 
 
 def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:

@@ -93,7 +93,7 @@ def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
     (finding,) = (finding for finding in result.findings if finding.advised)
     assert finding.rule.code == "CL401"
     assert finding.layers == ("conv0", "conv2")
-    assert finding.fix.describe.endswith(", but for conv1, whose groups stay in NCHW")
+    assert finding.fix.describe.endswith(", but for conv1, which stay in NCHW")
 
 
 def test_it_names_a_view_that_refuses_the_layout() -> None:

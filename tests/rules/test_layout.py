@@ -119,7 +119,7 @@ def test_grouped_layers_are_said_once() -> None:
     (finding,) = findings("CL404", ", ".join(layers + resnext), runtime="framework: pytorch")
     assert finding.layers == ("a", "b", "c", "d")
     assert finding.severity == "warning"
-    assert finding.message == ("in NHWC the library has no fast kernel for the group widths of 4 layers: a, b, c, d")
+    assert finding.message == ("in NHWC the library has no fast kernel for the groups of 4 layers: a, b, c, d")
     unsized = ", ".join(
         f"{{ name: {name}, C: {72 * n}, K: {72 * n}, kernel_size: 3, groups: {3 * n}, dtype: fp16, layout: NHWC }}"
         for n, name in ((1, "a"), (3, "b"), (8, "c"))
