@@ -311,7 +311,7 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float, band: bool) -> Priced
     elif which == "fprop" and problem.strided and taps > _HOPPER_SMALL_FILTER:
         per_tap *= _HOPPER_LARGE_SLOWER ** (1 + large)
     if which == "dgrad":
-        clocks = (_HOPPER_PER_POINT + per_tap * taps * (2 if wide and problem.strided else 1)) * max(x, y)
+        clocks = (_HOPPER_PER_POINT + per_tap * taps * (2 if wide and problem.strided and not band else 1)) * max(x, y)
     else:
         per_point = _HOPPER_FPROP_PER_POINT if which == "fprop" and not wide else _HOPPER_PER_POINT
         clocks = per_point * max(x, y) + per_tap * taps * y

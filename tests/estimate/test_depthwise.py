@@ -190,6 +190,9 @@ def test_more_taps_of_such_filters_never_take_less(dtype):
         ]
         assert times == sorted(times)
         assert times[-1] > 1.5 * times[0]
+        row = {"C": 256, "N": 16, "H": 1, "W": 2048, "R": 1, "S": 127, "layout": "NHWC", "dtype": dtype}
+        strided, full = (us(depthwise(**row, V=step), "h100", which) for step in (2, 1))
+        assert strided <= full
 
 
 def test_rows_of_three_taps_run_in_cudnn_on_hopper():
