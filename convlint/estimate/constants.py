@@ -356,6 +356,8 @@ HOPPER_PARTLY_FILLED: Final = 0.72
 HOPPER_FEWEST_OUTPUTS: Final = 0.52
 HOPPER_FEW_OUTPUTS: Final = 0.7
 HOPPER_PARTLY_FILLED_WGRAD: Final = 0.62
+# us that wgrad of several taps takes longer in TF32 where its sum is split. Fit: 435 passes of H100 and H200.
+TF32_SUM_US: Final = 9.0
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.

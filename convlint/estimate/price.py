@@ -346,12 +346,21 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if is_narrow and board.like_hopper and problem.taps == 1:
         return _with_narrow_vectors(case)
     ways = least_tiled(case, lowerings, around)
+    in_tf32 = board.like_hopper and situation.compute == Dtype.tf32
+    if in_tf32 and which == "wgrad" and problem.taps > 1 and not is_volume(problem):
+        ways = [way if situation.tensorrt else _summed_up(way) for way in ways]
     if is_narrow and not board.like_hopper:
         ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
     return ways
+
+
+def _summed_up(priced: Priced) -> Priced:
+    """The same, with what it takes to add up a sum that was split, in TF32 and over several taps."""
+    more = const.TF32_SUM_US if priced.choice.split > 1 else 0.0
+    return replace(priced, time_us=priced.time_us + more, overhead_us=priced.overhead_us + more)
 
 
 def _hopper_share(C: int, K: int, which: Pass) -> float:

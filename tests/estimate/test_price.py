@@ -339,3 +339,17 @@ def test_rows_of_an_odd_number_of_bytes_are_multiplied_no_faster_than_even_ones(
         for n, w in ((64, 7), (32, 14))
     )  # fmt: skip
     assert odd.time_us >= even.time_us
+
+
+TF32_SUMS = [(32, 64, 14, 64, 27.0), (32, 128, 14, 128, 30.5), (32, 96, 14, 256, 42.9), (32, 256, 56, 256, 661.9)]
+
+
+@pytest.mark.parametrize(("N", "C", "H", "K", "measured"), TF32_SUMS)
+def test_adding_up_a_split_sum_in_tf32_takes_its_time_on_hopper(N, C, H, K, measured):
+    """H100, cuDNN 9.19, NHWC, 3x3; a sum that is not split has no such kernel."""
+    layer = conv(N=N, C=C, H=H, W=H, K=K, dtype=Dtype.tf32)
+    split = estimate_pass(layer, "wgrad", load_gpu("h100"), Runtime(framework="pytorch", cudnn_benchmark=False))
+    assert split.split_k > 1
+    assert split.time_us == pytest.approx(measured, rel=0.15)
+    whole = estimate_pass(conv(N=1, C=64, H=14, W=14, dtype=Dtype.tf32), "wgrad", load_gpu("h100"), RUNTIME)
+    assert (whole.split_k, whole.overhead_us < split.overhead_us - 5) == (1, True)
