@@ -435,7 +435,7 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
         moved *= const.NARROW_HALVES_MOVE
         slower *= const.NARROW_PRODUCT_SLOWER
     if which == "wgrad":
-        slower *= const.PRODUCT_WGRAD
+        slower *= const.PRODUCT_WGRAD[problem.element_bytes == 4]
         lowering = Lowering("implicit-gemm", "pointwise wgrad", 1, C, K, N * -(-points // granule), C * K)
     else:
         outputs, inner = (K, C) if which == "fprop" else (C, K)
