@@ -431,7 +431,7 @@ target: [h100]
 mode: training
 defaults: { N: 100, dtype: bf16, layout: NHWC }
 layers:
-  - { name: a, C: 1, H: 112, W: 112, K: 1, kernel_size: 5 }
+  - { name: a, C: 2, H: 112, W: 112, K: 1, kernel_size: 5 }
   - { name: b, op: norm }
 """
     write("net.yaml", text)
