@@ -429,28 +429,35 @@ class GraphOperations(Operations):
         return self.finished(layers, range(len(layers)))
 
     def _join_composites(self) -> None:
-        """Gives the last node of each composite the work of one kernel, and the others none."""
+        """Leaves of each composite its last node, which has the work of one kernel and reads the tensor that all do."""
         readers: list[list[int]] = [[] for _ in self._met]
         for number, operation in enumerate(self._met):
             for source in set(operation.inputs):
                 readers[source].append(number)
+        joined = set[int]()
         for last in reversed(range(len(self._met))):
-            composite, works = self._composite(last, readers)
+            composite, works = (None, {}) if last in joined else self._composite(last, readers)
             if composite is None:
                 continue
             elements = max(max(work.reads) for work in works.values())
             means = [work for work in works.values() if work.op == "ReduceMean"]
             row = means[0].reads[0] // max(1, means[0].writes) if means else 0
-            for number in works:
-                self._met[number] = replace(self._met[number], work=None)
-            inputs = self._met[last].inputs
-            nearest = max(inputs)  # the other leads back to the same tensor
-            work = Work(
-                kind=composite.kind, op=composite.op, writes=elements,
-                reads=tuple([elements if source == nearest else 0 for source in inputs]),
-                weights=2 * row if composite.ends == "Add" else 0,
+            parts = [self._met[number] for number in works]
+            (source,) = {index for part in parts for index in part.inputs} - works.keys()
+            opaque = next((part for part in parts if part.kind == "reshape"), None)
+            self._met[last] = replace(
+                self._met[last], kind="identity" if opaque is None else "reshape", inputs=(source,),
+                where="" if opaque is None else opaque.where,
+                work=Work(kind=composite.kind, op=composite.op, reads=(elements,), writes=elements,
+                          weights=2 * row if composite.ends == "Add" else 0),
             )  # fmt: skip
-            self._met[last] = replace(self._met[last], work=work)
+            joined |= works.keys() - {last}
+        kept = [number for number in range(len(self._met)) if number not in joined]
+        now = {number: index for index, number in enumerate(kept)}
+        self._met = [
+            replace(self._met[number], inputs=tuple([now[index] for index in self._met[number].inputs]))
+            for number in kept
+        ]
 
     def _composite(
         self, last: int, readers: Sequence[Sequence[int]]

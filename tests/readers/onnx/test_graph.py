@@ -621,6 +621,8 @@ def test_what_an_exporter_takes_apart_is_one_kernel(
     assert [(work.kind, sum(work.reads), work.writes, work.weights) for work in works] == [
         (kind, 384, 384, weights), ("activation", 384, 384, 0)
     ]  # fmt: skip
+    chain = network.operations[1:]  # each reads only the one before: no gradients of a tensor have to be summed up
+    assert [one.inputs for one in chain] == [(number,) for number in range(len(chain))]
 
 
 @pytest.mark.parametrize(
