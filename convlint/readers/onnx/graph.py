@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation, Work, WorkKind
+from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
 from convlint.readers.operations import ConvFlow, ConvOutput, Effect, Operations, Shape, ValueOrigin, one_element
 
@@ -411,7 +411,9 @@ class GraphOperations(Operations):
         name = text(node.op_type)
         if op == "InstanceNormalization" and self._maps[read[0]].operation in self._rows_of_groups:
             name = "group_norm"
-        return self.worked(kind, name, before, writes, constants, inner=inner)
+        factor = kind == "multiply" and len(read) == 1  # of each channel, a parameter in fp32
+        in_32_bits = factor or (kind in IN_32_BITS and name not in ("InstanceNormalization", "GridSample"))
+        return replace(self.worked(kind, name, before, writes, constants, inner=inner), in_32_bits=in_32_bits)
 
     def graph_finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""
@@ -449,7 +451,8 @@ class GraphOperations(Operations):
                 self._met[last], kind="identity" if opaque is None else "reshape", inputs=(source,),
                 where="" if opaque is None else opaque.where,
                 work=Work(kind=composite.kind, op=composite.op, reads=(elements,), writes=elements,
-                          weights=2 * row if composite.ends == "Add" else 0),
+                          weights=2 * row if composite.ends == "Add" else 0,
+                          in_32_bits=composite.kind in IN_32_BITS),
             )  # fmt: skip
             joined |= works.keys() - {last}
         kept = [number for number in range(len(self._met)) if number not in joined]

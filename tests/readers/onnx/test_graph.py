@@ -560,6 +560,29 @@ def test_a_product_has_its_batch_whatever_stands_at_the_left(
     assert (work.kind, work.weights, work.product) == expected
 
 
+@pytest.mark.parametrize(
+    ("node", "in_32_bits"),
+    [
+        (lambda graph, y: graph.node("Softmax", y), True),
+        (lambda graph, y: graph.node("Resize", y, "", graph.numbers(1.0, 1.0, 2.0, 2.0)), True),
+        (lambda graph, y: graph.node("LayerNormalization", y, graph.constant(6)), True),
+        (lambda graph, y: layer_norm(graph, y), True),
+        (lambda graph, y: graph.node("Mul", y, graph.constant(1, 4, 1, 1)), True),
+        (lambda graph, y: graph.node("InstanceNormalization", y, graph.constant(4), graph.constant(4)), False),
+        (lambda graph, y: graph.node("Mul", y, graph.numbers(2.0)), False),
+        (lambda graph, y: graph.node("Add", y, graph.constant(1, 4, 1, 1)), False),
+        (lambda graph, y: graph.node("Relu", y), False),
+    ],
+    ids=["softmax", "resize", "layer norm", "parts of one", "scale", "instance norm", "number", "shift", "relu"],
+)  # fmt: skip
+def test_autocast_runs_in_32_bits_what_it_would_in_pytorch(
+    tmp_path: Path, node: Callable[[Graph, str], str], in_32_bits: bool
+) -> None:
+    graph = Graph((2, 3, 8, 6))
+    network = graph.read(tmp_path, graph.conv(node(graph, graph.conv("x", 3, 4)), 4, 8))
+    assert [one.work.in_32_bits for one in network.operations if one.work is not None] == [in_32_bits]
+
+
 def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:
     graph = Graph((2, 3, 8, 6))
     y = graph.conv("x", 3, 4)
