@@ -411,9 +411,13 @@ class GraphOperations(Operations):
         name = text(node.op_type)
         if op == "InstanceNormalization" and self._maps[read[0]].operation in self._rows_of_groups:
             name = "group_norm"
+        product = _attention(node, before) if op == "Attention" else ()
+        if product:
+            kind = "attention"
         factor = kind == "multiply" and len(read) == 1  # of each channel, a parameter in fp32
         in_32_bits = factor or (kind in IN_32_BITS and name not in ("InstanceNormalization", "GridSample"))
-        return replace(self.worked(kind, name, before, writes, constants, inner=inner), in_32_bits=in_32_bits)
+        work = replace(self.worked(kind, name, before, writes, constants, inner=inner), in_32_bits=in_32_bits)
+        return replace(work, product=product) if work.kind == "attention" else work
 
     def graph_finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""
@@ -510,6 +514,19 @@ def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, i
             if last > 1 and order == [0, last, *range(1, last)]:
                 last_axes.setdefault(source, last)
     return last_axes
+
+
+def _attention(node: onnx.NodeProto, before: Sequence[Shape | None]) -> tuple[int, ...]:
+    """(heads of all images, queries, keys, width) of an Attention node; () where an operand is no known map."""
+    heads = next((attribute.i for attribute in node.attribute if attribute.name == "q_num_heads"), 0)
+    queries, keys = (*before, None, None)[:2]
+    if len(before) < 3 or queries is None or keys is None:
+        return ()
+    if len(queries) == 3 and heads > 0:  # the width holds all heads
+        return (_size(queries[0]) * heads, _size(queries[1]), _size(keys[1]), _size(queries[2]) // heads)
+    if len(queries) == len(keys) == 4:
+        return (_size(queries[0]) * _size(queries[1]), _size(queries[2]), _size(keys[2]), _size(queries[3]))
+    return ()
 
 
 def _size(size: int | None) -> int:

@@ -583,6 +583,27 @@ def test_autocast_runs_in_32_bits_what_it_would_in_pytorch(
     assert [one.work.in_32_bits for one in network.operations if one.work is not None] == [in_32_bits]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "settings", "maps", "expected"),
+    [
+        ((2, 3, 8, 6), {}, 3, ("attention", (6, 8, 8, 6))),
+        ((2, 8, 18), {"q_num_heads": 3, "kv_num_heads": 3}, 3, ("attention", (6, 8, 8, 6))),
+        ((2, 3, 8, 6), {}, 2, ("unknown", ())),  # of values that are stored
+    ],
+)
+def test_attention_has_its_heads_queries_keys_and_width(
+    tmp_path: Path, sizes: tuple[int, ...], settings: dict[str, int], maps: int, expected: tuple[str, tuple[int, ...]]
+) -> None:
+    graph = Graph()
+    source = graph.conv("x", 3, 3)
+    read = [graph.node("Reshape", source, graph.numbers(*sizes)) for _ in range(maps)]
+    y = graph.node("Attention", *read, *[graph.constant(*sizes) for _ in range(3 - maps)], **settings)
+    y = graph.node("Reshape", y, graph.numbers(2, 3, 8, 6))
+    network = graph.read(tmp_path, graph.conv(y, 3, 4), opset=23)
+    (work,) = [one.work for one in network.operations if one.work is not None]
+    assert (work.kind, work.product) == expected
+
+
 def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:
     graph = Graph((2, 3, 8, 6))
     y = graph.conv("x", 3, 4)
