@@ -22,7 +22,7 @@ from convlint.readers.bounded_json import (
     refuse_layers,
 )
 from convlint.readers.bounded_zip import open_zip, read_member
-from convlint.readers.inputs import by_name, parse_shape
+from convlint.readers.inputs import by_name, how_to_set, parse_shape
 from convlint.readers.keras.layer import NORMS, ConvCall, build, is_convolution, is_frozen, without_copies
 from convlint.readers.keras.operations import LayerTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
@@ -301,9 +301,8 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
         if name is None:
             messages.append("some convolutions have unknown sizes: a layer before them is not known")
         else:
-            messages.append(
-                f"input {name!r} is {text(shapes[name])}; set it with --batch N or --input {name}=8x224x224x3"
-            )
+            how = how_to_set(name, shapes[name] or ())
+            messages.append(f"input {name!r} is {text(shapes[name])}; {how}")
     return network, messages
 
 
