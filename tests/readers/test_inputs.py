@@ -434,13 +434,13 @@ def test_a_module_runs_what_its_weights_are_unless_autocast_says_otherwise(
 @pytest.mark.parametrize(
     ("sizes", "how"),
     [
-        ((None, 3, 224, 224), "--batch N or --input x=Nx3x224x224"),
-        ((None, 3, None, None), "--input x=Nx3x224x224"),  # a batch alone is not enough
+        ((None, 3, 224, 224), "--batch N or --input x=8x3x224x224"),
+        ((None, 3, None, None), "--input x=8x3x224x224"),  # a batch alone is not enough
         ((8, None, None, 3), "--input x=8x224x224x3"),
         ((32, None, None, None, 1), "--input x=32x224x224x224x1"),
-        ((None, None, None, None), "--input x=Nx3x224x224"),
-        ((None, None, 16), "--input x=Nx224x16"),
-        ((), "--input x=Nx3x224x224"),
+        ((None, None, None, None), "--input x=8x3x224x224"),
+        ((None, None, 16), "--input x=8x224x16"),
+        ((), "--input x=8x3x224x224"),
     ],
 )
 def test_how_sizes_can_be_given_fits_the_rank_of_the_input(sizes: tuple[int | None, ...], how: str) -> None:
