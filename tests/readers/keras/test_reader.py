@@ -205,6 +205,46 @@ def test_sequential_without_an_input_layer(tmp_path: Path) -> None:
     assert sizes(network) == {"a": [((2, 16, 16, 3), (2, 14, 14, 8))], "b": [((2, 7, 7, 8), (2, 5, 5, 8))]}
 
 
+def text_model() -> Any:
+    return keras.Sequential([keras.Input((9,), dtype="int32"), L.Embedding(20, 6), L.Dropout(0.1), L.Conv1D(8, 3)])
+
+
+def turned_model() -> Any:
+    inputs = keras.Input((3, 8, 6))
+    x = L.Conv2D(4, 3)(L.Permute((2, 3, 1))(inputs))
+    x = keras.ops.concatenate([keras.ops.transpose(x, (0, 2, -3, 3))] * 2, axis=-1)
+    return keras.Model(inputs, L.Conv2D(5, 1)(keras.ops.reshape(x, (-1, 2, 12, 4))))
+
+
+def recurrent_model() -> Any:
+    inputs = keras.Input((6,))
+    x = L.GRU(8, return_sequences=True)(L.RepeatVector(10)(inputs))
+    x = L.Bidirectional(L.LSTM(4, return_sequences=True))(L.Conv1D(8, 3)(x))
+    x = L.MultiHeadAttention(2, 4)(x, x)
+    x = L.Conv1D(4, 3)(L.LayerNormalization()(x))
+    return keras.Model(inputs, L.Conv1D(4, 1)(keras.ops.expand_dims(L.SimpleRNN(5)(x), 1)))
+
+
+@pytest.mark.parametrize("made", [text_model, turned_model, recurrent_model])
+def test_sizes_behind_what_is_no_image(tmp_path: Path, made: Any) -> None:
+    model = made()
+    given = np.zeros((2, *model.inputs[0].shape[1:]), model.inputs[0].dtype)
+    assert sizes(one(save(tmp_path, model), batch=2)) == observed(model, given)
+
+
+def test_a_sequential_model_keeps_the_batch_behind_a_layer_of_unknown_shape(tmp_path: Path) -> None:
+    around = L.Bidirectional(L.LSTM(4, return_sequences=True))
+    model = keras.Sequential([keras.Input((9, 6)), around, L.Dropout(0.1), L.Conv1D(8, 3)])
+    (layer,) = one(save(tmp_path, model), batch=2).layers
+    assert (layer.N, layer.C, layer.W, layer.Q) == (2, 8, 9, 7)
+
+
+def test_the_layer_whose_output_is_not_known_is_named(tmp_path: Path) -> None:
+    odd = called({"class_name": "Odd", "module": "keras.layers", "name": "o", "config": {"name": "o"}}, ["i", 0, 0])
+    path = with_config(tmp_path / "m.keras", functional("m", [odd, conv("c", "o")], "c"))
+    assert message(path, batch=2) == "some convolutions have unknown sizes: what layer 'o', Odd, makes is not known"
+
+
 def test_time_distributed(tmp_path: Path) -> None:
     start = keras.Input((5, 16, 16, 3))
     model = keras.Model(start, L.TimeDistributed(L.Conv2D(8, 3, name="inner"))(start))
