@@ -305,6 +305,7 @@ class GraphOperations(Operations):
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
         self._row_means: set[int] = set()  # operations: means over the last axis
+        self._biases: set[int] = set()  # operations: additions of a row that is stored
         # Reshapes to fewer channels: torch.onnx writes GroupNorm as an instance norm over one row for each group.
         self._rows_of_groups: set[int] = set()
 
@@ -373,6 +374,9 @@ class GraphOperations(Operations):
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
         if op == "ReduceMean" and shapes[0] and before[0] and shapes[0][:-1] == before[0][:-1]:
             self._row_means.add(len(self._met))
+        stored = [scope.shape(name) for name in names if name not in self._maps]
+        if op == "Add" and len(stored) == 1 and stored[0] and shapes[0] and _is_row(stored[0], shapes[0][-1]):
+            self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
             self._rows_of_groups.add(len(self._met))
         if effect is None:
@@ -435,14 +439,30 @@ class GraphOperations(Operations):
         return self.finished(layers, range(len(layers)))
 
     def _join_composites(self) -> None:
-        """Leaves of each composite its last node, which has the work of one kernel and reads the tensor that all do."""
+        """Leaves of each composite its last node, which has the work of one kernel and reads the tensor that all do.
+
+        A row that is added to a product with stored weights is the bias of a linear layer.
+        """
         readers: list[list[int]] = [[] for _ in self._met]
         for number, operation in enumerate(self._met):
             for source in set(operation.inputs):
                 readers[source].append(number)
         joined = set[int]()
         for last in reversed(range(len(self._met))):
-            composite, works = (None, {}) if last in joined else self._composite(last, readers)
+            if last in joined:
+                continue
+            first = self._met[last].inputs[0] if last in self._biases else last
+            work, product = self._met[last].work, self._met[first].work
+            if work is not None and product is not None and product.kind == "linear" and readers[first] == [last]:
+                row = product.product[2]
+                self._met[last] = replace(
+                    self._met[first],
+                    output=self._met[last].output,
+                    work=replace(product, weights=product.weights + row),
+                )
+                joined.add(first)
+                continue
+            composite, works = self._composite(last, readers)
             if composite is None:
                 continue
             elements = max(max(work.reads) for work in works.values())
@@ -514,6 +534,11 @@ def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, i
             if last > 1 and order == [0, last, *range(1, last)]:
                 last_axes.setdefault(source, last)
     return last_axes
+
+
+def _is_row(shape: Shape, last: int | None) -> bool:
+    """Whether a tensor has one number for each element of the `last` axis, of more than one."""
+    return shape[-1:] == (last,) and prod(map(_size, shape)) == _size(last) > 1
 
 
 def _attention(node: onnx.NodeProto, before: Sequence[Shape | None]) -> tuple[int, ...]:

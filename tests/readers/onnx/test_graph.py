@@ -604,6 +604,28 @@ def test_attention_has_its_heads_queries_keys_and_width(
     assert (work.kind, work.product) == expected
 
 
+@pytest.mark.parametrize(
+    ("bias", "twice", "works"),
+    [
+        ((5,), False, [("linear", (1, 64, 5, 6), 35), ("activation", (), 0)]),
+        ((1, 1, 5), False, [("linear", (1, 64, 5, 6), 35), ("activation", (), 0)]),
+        ((8, 5), False, [("linear", (1, 64, 5, 6), 30), ("add", (), 0), ("activation", (), 0)]),  # each row its own
+        ((5,), True, [("linear", (1, 64, 5, 6), 30), ("add", (), 0), ("activation", (), 0), ("add", (), 0)]),
+    ],
+)
+def test_a_row_that_is_added_to_a_product_is_its_bias(
+    tmp_path: Path, bias: tuple[int, ...], twice: bool, works: list[tuple[str, tuple[int, ...], int]]
+) -> None:
+    graph = Graph()
+    product = graph.node("MatMul", graph.conv("x", 3, 4), graph.constant(6, 5))
+    y = graph.node("Relu", graph.node("Add", graph.constant(*bias), product))
+    if twice:
+        y = graph.node("Add", y, product)
+    network = graph.read(tmp_path, graph.conv(y, 4, 8))
+    found = [one.work for one in network.operations if one.work is not None]
+    assert [(work.kind, work.product, work.weights) for work in found] == works
+
+
 def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:
     graph = Graph((2, 3, 8, 6))
     y = graph.conv("x", 3, 4)
