@@ -757,10 +757,7 @@ def _arriving(layer: ConvLayer) -> int:
 
 
 def _rows(work: Work, images: float) -> float:
-    """The rows of a layer norm, which has a weight and a bias for each channel; one by mean squares has no bias.
-
-    `images`: the factor on the batch. More channels make rows longer, not more.
-    """
+    """The rows of a layer norm, which has a weight and (but by mean squares) a bias for each of its channels."""
     return images * sum(work.reads) / work.weights * (1 if "rms" in work.op else 2)
 
 
