@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.network import Network
@@ -66,7 +68,9 @@ class ModelWalk:
             self._steps.share(same)
         operations = self._steps.finished(layers, layer_of)
         whole = bool(operations) and self._steps.whole and not self._messages
-        network = Network(path=self._path, layers=layers, edges=edges, operations=operations, whole=whole)
+        network = Network(
+            path=self._path, layers=layers, edges=edges, operations=operations, whole=whole, notes=self._steps.notes
+        )
         return network.with_frozen_layers(), list(self._messages)
 
     def _walk(self, model: Node, inputs: list[LayerTensor], prefix: str = "", depth: int = 0) -> list[LayerTensor]:
@@ -325,7 +329,7 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
         else:
             how = how_to_set(name, shapes[name] or ())
             messages.append(f"input {name!r} is {text(shapes[name])}; {how}")
-    return network, messages
+    return replace(network, notes=()) if messages else network, messages  # which say what is unknown
 
 
 def _inputs(model: Node) -> dict[str, Shape | None]:

@@ -239,6 +239,16 @@ def test_a_sequential_model_keeps_the_batch_behind_a_layer_of_unknown_shape(tmp_
     assert (layer.N, layer.C, layer.W, layer.Q) == (2, 8, 9, 7)
 
 
+def test_why_no_step_is_known_is_said(tmp_path: Path) -> None:
+    inputs = keras.Input((8, 8, 4))
+    padded = keras.ops.pad(L.Conv2D(4, 3)(inputs), [[0, 0], [1, 1], [1, 1], [0, 0]])
+    path = save(tmp_path, keras.Model(inputs, L.Conv2D(4, 3)(padded)))
+    assert one(path, batch=2).notes == ("step unknown: 1 of 1 operations have unknown sizes (Pad)",)
+    network, errors = read(path, ReadOptions())
+    assert network is not None
+    assert (network.notes, len(errors)) == ((), 1)  # the batch comes first
+
+
 def test_the_layer_whose_output_is_not_known_is_named(tmp_path: Path) -> None:
     odd = called({"class_name": "Odd", "module": "keras.layers", "name": "o", "config": {"name": "o"}}, ["i", 0, 0])
     path = with_config(tmp_path / "m.keras", functional("m", [odd, conv("c", "o")], "c"))
