@@ -190,6 +190,19 @@ def _repeat(config: Node, shapes: Sequence[Shape]) -> Shape:
     return (*shapes[0][:1], config.at("n").integer(), *shapes[0][1:])
 
 
+def _reduce(config: Node, shapes: Sequence[Shape]) -> Shape:
+    """What keras.ops.mean and its kin leave: of all axes, of one, or of several."""
+    shape, given, keeps = shapes[0], config.get("axis"), config.get("keepdims")
+    if given is None or given.value is None:
+        axes = list(range(len(shape)))
+    else:
+        asked = given.elements(MOST_AXES) if given.is_list else [given]
+        axes = [axis.integer(-len(shape), len(shape) - 1) % len(shape) for axis in asked] if shape else []
+    if keeps is not None and keeps.value is True:
+        return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
+    return tuple([size for axis, size in enumerate(shape) if axis not in axes])
+
+
 def _recur(config: Node, shapes: Sequence[Shape]) -> Shape:
     every = config.get("return_sequences")
     return (*shapes[0][: 1 if every is None or every.value is not True else 2], config.at("units").integer())
@@ -203,9 +216,18 @@ _SAME = (
 )
 # Layers whose maps keep their size, and whose channels may have any number; norms of channels keep sizes as well.
 SAME = frozenset(_SAME.split())
+_SAME_OPS = (
+    "Abs Absolute Cast Celu Clip Elu Erf Exp Gelu HardShrink HardSigmoid HardSilu HardTanh LeakyRelu Log LogSigmoid "
+    "LogSoftmax Negative Relu Relu6 Rsqrt Selu Sigmoid Silu SoftShrink Softmax Softplus Softsign Sqrt Square "
+    "Squareplus StopGradient Tanh TanhShrink"
+)
+# Functions of keras.ops that do the same.
+SAME_OPS = frozenset(_SAME_OPS.split())
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys((*SAME, "BatchNormalization", "GroupNormalization"), _same),
+    **dict.fromkeys((*SAME, *SAME_OPS, "BatchNormalization", "GroupNormalization"), _same),
     **dict.fromkeys(("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"), _broadcast),
+    **dict.fromkeys(("Divide", "Power", "TrueDivide", "Where"), _broadcast),
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduce),
     **{f"{kind}Pooling{n}D": _over(n, _pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"Global{kind}Pooling{n}D": _over(n, _global_pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"UpSampling{n}D": _over(n, _upsample) for n in (1, 2, 3)},

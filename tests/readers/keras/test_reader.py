@@ -225,7 +225,19 @@ def recurrent_model() -> Any:
     return keras.Model(inputs, L.Conv1D(4, 1)(keras.ops.expand_dims(L.SimpleRNN(5)(x), 1)))
 
 
-@pytest.mark.parametrize("made", [text_model, turned_model, recurrent_model])
+def gated_model() -> Any:
+    inputs = keras.Input((8, 6, 4))
+    x = keras.ops.relu(L.Conv2D(4, 3)(inputs))
+    gate = keras.ops.sigmoid(L.Conv2D(4, 1)(keras.ops.mean(x, axis=(1, -2), keepdims=True)))
+    x = L.Conv2D(6, 1)(keras.ops.divide(keras.ops.multiply(x, gate), gate))
+    return keras.Model(inputs, L.Conv1D(3, 1)(keras.ops.max(x, axis=1)))
+
+
+def test_functions_have_the_sizes_of_their_results(tmp_path: Path) -> None:
+    assert one(save(tmp_path, gated_model()), batch=2).whole
+
+
+@pytest.mark.parametrize("made", [text_model, turned_model, recurrent_model, gated_model])
 def test_sizes_behind_what_is_no_image(tmp_path: Path, made: Any) -> None:
     model = made()
     given = np.zeros((2, *model.inputs[0].shape[1:]), model.inputs[0].dtype)
