@@ -210,7 +210,8 @@ class ModelWalk:
 
     def _other(self, kind: str, layer: Node, name: str, given: list[LayerTensor]) -> LayerTensor:
         shapes = [value.shape for value in given if value.shape is not None]
-        shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
+        is_known = len(shapes) == len(given) and _is_of_keras(layer)  # not a class of the same name
+        shape = output_shape(kind, layer.at("config"), shapes) if is_known else None
         if shape is None and len(shapes) == len(given):
             self.unknown = self.unknown or f"what layer {name!r}, {kind}, makes"
         if shape is None and given and _is_of_keras(layer):  # whose layers and functions leave the batch where it is

@@ -318,6 +318,13 @@ def test_a_class_of_a_script_or_of_another_library_is_said(tmp_path: Path, of_sc
     assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
 
 
+@pytest.mark.parametrize("kind", ["Embedding", "Dense", "Reshape"])
+def test_a_class_of_ones_own_may_have_the_name_of_a_layer(tmp_path: Path, kind: str) -> None:
+    mine = {"class_name": kind, "name": "m", "config": {"name": "m"}, "module": "mine", "registered_name": kind}
+    model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
+    assert f"layer 'm': {kind} is a class of its own" in message(with_config(tmp_path / "m.keras", model))
+
+
 @pytest.mark.parametrize("layer", [3, "conv2", {"units": 4}])
 def test_a_setting_named_layer_may_be_none(tmp_path: Path, layer: object) -> None:
     """Classes of one's own have settings of any name."""
