@@ -374,7 +374,7 @@ layers:
     ("text", "applicable"),
     [
         pytest.param(TOO_MUCH, {"CL801"}, id="a batch that fits is written"),
-        pytest.param(TOO_OLD, {"CL102", "CL103"}, id="nobody writes another CUDA"),
+        pytest.param(TOO_OLD, {"CL102", "CL103", "CL106"}, id="nobody writes another CUDA"),
         pytest.param(FOR_TWO, set(), id="the step of one target would be longer"),
         pytest.param(WITHOUT_OUTPUT, set(), id="the next layer would have no output"),
     ],
