@@ -149,7 +149,7 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
     if full.startswith("jax."):
         return _of_jax(full, given, conditions)
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
-        return _side_by_side(first, given.get(1, "axis"), conditions)
+        return _side_by_side(given.get(0, "values", "inputs", "tensors") or first, given.get(1, "axis"), conditions)
     if short in ("max_pool", "avg_pool") and full.startswith(("flax.", "haiku.")):
         strides, padding = given.get(2, "strides") or Const(1), given.get(3, "padding") or Const("valid")
         own = Arguments([given.get(1, "window_shape") or SOMETHING, strides, padding], {})

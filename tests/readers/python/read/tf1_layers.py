@@ -93,3 +93,12 @@ def repeated():
     x = slim.repeat(x, 3, unit, rate=2)
     # ? C=30 K=32
     return slim.conv2d(x, 32, 1)
+
+
+def joined(images):
+    # ? K=24
+    x = slim.conv2d(images, 24, 3)
+    # ? C=24 K=34
+    y = slim.conv2d(x, 34, 3)
+    # ? C=58 K=36
+    return slim.conv2d(tf.concat(axis=3, values=[x, y]), 36, 1)
