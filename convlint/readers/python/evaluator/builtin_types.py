@@ -148,6 +148,11 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
             machine.heap.edit(receiver).complete = False
         return result or unknown("call")
     match name, args:
+        case "tolist", []:
+            return machine.sequence("list", receiver.items[:], complete=receiver.complete, why=receiver.why)
+        case "astype", [Name(name=kind)] if receiver.kind == "array" and kind.startswith(("builtins.int", "numpy.int")):
+            whole = [machine.call(Name("builtins.int"), [item], {}, call.node, call.file) for item in receiver.items]
+            return machine.sequence("array", whole)
         case "copy", _:
             return machine.sequence(receiver.kind, receiver.items[:], complete=receiver.complete, why=receiver.why)
         case (("index" | "count"), [value]) if receiver.complete:
@@ -441,6 +446,8 @@ def _is_of_class(value: Value, of: Class) -> bool | None:
 
 def _is_of_name(machine: Machine, value: Value, name: str) -> bool | None:
     last = name.rsplit(".", 1)[-1]
+    if isinstance(value, Items) and value.kind == "array":
+        return last == "ndarray"
     if name.startswith(("builtins.", "typing.", "collections.", "numbers.", "types.", "six.")):
         return _is_of_builtin(value, last)
     if isinstance(value, Instance) and isinstance(value.cls, Name):

@@ -214,6 +214,13 @@ def _cast(kind: str) -> Known:
     return run
 
 
+def _array(machine: Machine, call: LibraryCall) -> Value | None:
+    """Return an array of NumPy of whole numbers, in one dimension."""
+    items = _first(machine, call) if len(call.args) == 1 and not call.keywords else None
+    whole = items and all(isinstance(item, Const) and item.value.__class__ is int for item in items)
+    return machine.sequence("array", items) if items and whole else None
+
+
 def _to_tuple(count: int) -> Known:
     """Return PyTorch's `_pair` or timm's `to_2tuple`: a tuple as it is, and a number `count` times."""
 
@@ -731,6 +738,7 @@ _OF_MATH = (
 
 FUNCTIONS: Mapping[str, Known] = {
     **{f"builtins.{item.__name__}": _plain(item) for item in (int, float, str, round, abs, ord, chr, hex, bin, repr)},
+    "numpy.array": _array, "numpy.asarray": _array,
     **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
     **{f"{module}.{name}": _plain(getattr(math, name))
        for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},

@@ -131,6 +131,8 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
     elif kind is ast.Mod and isinstance(left, Const) and isinstance(left.value, str):
         return _formatted(left, right)
     elif isinstance(left, Items) or isinstance(right, Items):
+        if any(isinstance(side, Items) and side.kind == "array" for side in (left, right)):
+            return _by_item(machine, kind, left, right, node)
         return _sequences(machine, kind, left, right)
     elif isinstance(left, Table) and isinstance(right, Table) and kind is ast.BitOr:
         merged = left.cell.copied()
@@ -152,6 +154,16 @@ def _formatted(left: Const, right: Value) -> Value:
     if plain_values is None:
         return unknown(reason(*values))
     return _plain(ast.Mod, left.value, tuple(plain_values), stated_by(left, *values))
+
+
+def _by_item(machine: Machine, kind: type[ast.AST], left: Value, right: Value, node: ast.AST) -> Value:
+    """Return the result of an operator on arrays of NumPy, of one length, or on one and a number."""
+    length = next(len(side.items) for side in (left, right) if isinstance(side, Items) and side.kind == "array")
+    mine, its = (side.items if isinstance(side, Items) else [side] * length for side in (left, right))
+    if len(mine) != len(its) or not all(isinstance(item, Const) for item in (*mine, *its)):
+        return unknown(reason(left, right))
+    pairs = zip(mine, its, strict=True)
+    return machine.sequence("array", [binary(machine, kind, first, second, node) for first, second in pairs])
 
 
 def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> Value:
@@ -282,6 +294,8 @@ def equal(left: Value, right: Value, depth: int = 0) -> bool | None:
     if left is right or same(left, right):
         return True
     match left, right:
+        case (Items(kind="array"), _) | (_, Items(kind="array")):
+            return None
         case Items(), Items():
             return _equal_items(left, right, depth)
         case Table(), Table():

@@ -151,7 +151,7 @@ class Object:
 
 
 class List(Object, Items):  # type: ignore[override]  # an Items to all who read it
-    """A list, set or iterator."""
+    """A list, set, iterator, or array of NumPy."""
 
     __slots__ = ("born", "first", "heap")
 
@@ -164,7 +164,7 @@ class List(Object, Items):  # type: ignore[override]  # an Items to all who read
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """`list`, `set` or `iterator`."""
+        """`list`, `set`, `iterator` or `array`."""
         return str(self.first.kind)
 
 

@@ -701,7 +701,40 @@ a[8] = "w"
 x = bool(Named())
 """
 
+ARRAYS = r"""
+import numpy as np
+a = np.array([64, 128, 256])
+x = int(a[1]), len(a), [int(b) for b in a[1:]], a.tolist(), int(a[-1] // 2)
+
+import numpy as np
+a = np.array([64, 128]) * 2
+b = 2 * np.array((3, 4))
+x = a.tolist(), b.tolist(), (a + b).tolist(), (a // 64 - 1).tolist(), (a + [1, 2]).tolist()
+
+import numpy as np
+a = np.array([64, 100]) / 8
+x = a.tolist(), a.astype(int).tolist(), a.astype(np.int64).tolist(), [int(b) for b in a]
+
+import numpy as np
+a = b = np.array([4, 8])
+a *= 2
+a += 1
+x = b.tolist()
+"""
+
 NOT_FOLLOWED = r"""
+import numpy as np
+x = isinstance(np.array([3]), np.ndarray), isinstance(np.array([3]), list)
+
+import numpy as np
+x = bool((np.array([3, 4]) == np.array([3, 5])).any())
+
+import numpy as np
+x = np.array([[3, 4]]).tolist(), np.array([3, 4.5]).tolist(), np.array([3], dtype=float).tolist()
+
+import numpy as np
+x = np.array([3, 4])[[1]].tolist(), (np.array([3, 4]) + np.array([1])).tolist()
+
 x = {1, 2} == {2, 1}
 
 a = [1, 2, 3, 4]
@@ -841,7 +874,7 @@ x = a[(1, 2)], a[1]
 
 x = "a\tb".expandtabs(), "aXb".swapcase(), "a b".title(), "abc".index("b"), "aab".rfind("a"), "a\nb".splitlines()
 """
-_ALL = (NUMBERS, TEXTS, LISTS, SETS, DICTS, ITERATORS, STATEMENTS, FUNCTIONS, CLASSES, OF_ATTRIBUTES)
+_ALL = (NUMBERS, TEXTS, LISTS, SETS, DICTS, ITERATORS, STATEMENTS, FUNCTIONS, CLASSES, OF_ATTRIBUTES, ARRAYS)
 
 
 def snippets(text: str) -> list[str]:
