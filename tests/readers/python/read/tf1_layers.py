@@ -102,3 +102,29 @@ def joined(images):
     y = slim.conv2d(x, 34, 3)
     # ? C=58 K=36
     return slim.conv2d(tf.concat(axis=3, values=[x, y]), 36, 1)
+
+
+class Unet:
+    def __init__(self, width=14):
+        self.width = width
+
+    def down(self, images, depth=18):
+        # ? K=14
+        x = slim.conv2d(images, self.width, 3)
+        return self.conv(x, depth)
+
+    def conv(self, x, width):
+        # ? C=14 K=18
+        return slim.conv2d(x, width, 3)
+
+    @staticmethod
+    def build(images):
+        # ? K=22
+        x = tf.layers.conv2d(images, 22, 3)
+        # ? C=22 K=38
+        return tf.layers.conv2d(x, 38, 3)
+
+    @classmethod
+    def of_class(cls, images):
+        # ? K=46
+        return tf.layers.conv2d(images, 46, 3)
