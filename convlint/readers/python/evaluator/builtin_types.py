@@ -148,7 +148,7 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
             machine.heap.edit(receiver).complete = False
         return result or unknown("call")
     match name, args:
-        case "tolist", []:
+        case (("tolist" | "as_list"), []):
             return machine.sequence("list", receiver.items[:], complete=receiver.complete, why=receiver.why)
         case "astype", [Name(name=kind)] if receiver.kind == "array" and kind.startswith(("builtins.int", "numpy.int")):
             whole = [machine.call(Name("builtins.int"), [item], {}, call.node, call.file) for item in receiver.items]

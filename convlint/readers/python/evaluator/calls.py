@@ -439,7 +439,7 @@ class Calls:
                 if name == "func":
                     return value.function
                 return Table(machine.heap, value.keywords) if name == "keywords" else unknown("call")
-            case Const() if name in ("real", "numerator") and isinstance(value.value, int):
+            case Const() if name in ("real", "numerator", "value") and isinstance(value.value, int):
                 return value
             case Table() if name not in builtin_types.METHODS_OF_DICT:
                 return builtin_types.named(value, name)

@@ -17,6 +17,7 @@ from convlint.readers.python.evaluator.values import (
     NONE,
     Class,
     Const,
+    Function,
     Instance,
     Items,
     Name,
@@ -371,6 +372,11 @@ class Frameworks(Library):
         if meaning.kind in ("module", "list", "dict"):
             self.escapes(machine, Items("list", list(given.args)))
             return Unknown("call")
+        if meaning.name == "keras.layers.Lambda":
+            function, more = meaning.arguments.get(0, "function"), meaning.arguments.keywords.get("arguments")
+            if isinstance(function, Function) and (more is None or isinstance(more, Table)):
+                others = more.items if isinstance(more, Table) else {}
+                return machine.call(function, list(given.args), {**given.keywords, **others}, call.node, call.file)
         if meaning.name.startswith("keras."):
             given = keras.entered(meaning.arguments, given)
         if meaning.kind == "norm" and _takes_averages(call.node, meaning.name.startswith("haiku.")):

@@ -19,7 +19,8 @@ from convlint.readers.python.source_file import SourceFile, last_name
 
 _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
-    "tanh", "softmax", "softplus", "softsign", "mish", "dropout", "identity",
+    "tanh", "softmax", "softplus", "softsign", "mish", "dropout", "identity", "cast", "abs", "square", "sqrt", "exp",
+    "log", "sign", "negative", "clip_by_value", "stop_gradient", "lrn", "local_response_normalization", "bias_add",
 ))  # fmt: skip
 # Functions that read no numbers of a tensor
 _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank", "image_data_format"))
@@ -27,7 +28,7 @@ _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank",
 _MERGED = {"add": True, "subtract": True, "average": True, "maximum": True, "minimum": True, "multiply": False}
 _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
 # Of TensorFlow 1, whose sizes are given in several ways
-_KEEPS_CHANNELS = re.compile(r"(?:max|avg|average)_pool|resize_")
+_KEEPS_CHANNELS = re.compile(r"(?:max|avg|average)_pool|resize(?:_|$)")
 _SHUFFLES: dict[str, tensors.Operation] = {"depth_to_space": tensors.shuffled, "space_to_depth": tensors.unshuffled}
 _ORDERS = frozenset(("channels_first", "channels_last"))
 _SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
@@ -141,15 +142,21 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
         return _reshaped(given, _without_batch(given.get(1, "shape", "newshape")), conditions)
     if full == "keras.Model" or not given.tensors():
         return None
+    first = given.first or SOMETHING
+    if full == "keras.backend.int_shape" and isinstance(first, Tensor):
+        return tensors.attribute(first, "shape")
     if short in _QUESTIONS:
         return SOMETHING
-    first = given.first or SOMETHING
     if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input", "inputs"), Tensor):
         return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
     if full.startswith("jax."):
         return _of_jax(full, given, conditions)
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
         return _side_by_side(given.get(0, "values", "inputs", "tensors") or first, given.get(1, "axis"), conditions)
+    if full in ("tensorflow.pad", "tensorflow.split"):
+        return (_padded if short == "pad" else _divided)(given, conditions)
+    if full == "tensorflow.add_n":
+        return _met(given.tensors(), conditions, added=True)
     if short in ("max_pool", "avg_pool") and full.startswith(("flax.", "haiku.")):
         strides, padding = given.get(2, "strides") or Const(1), given.get(3, "padding") or Const("valid")
         own = Arguments([given.get(1, "window_shape") or SOMETHING, strides, padding], {})
@@ -338,6 +345,30 @@ def _side_by_side(value: Value, axis: Value | None, conditions: Conditions) -> V
     if rank is not None and ((are_last and at in (-1, rank - 1)) or (are_first and at == 1)):
         return with_last(Arguments([value], {}), tensors.concatenated(Arguments([value, Const(1)], {}), conditions))
     return tensors.wrote(TensorPath(last=True), reads, conditions)
+
+
+def _padded(given: Arguments, conditions: Conditions) -> Value:
+    """Return a tensor with padded borders; of padded channels nothing is known."""
+    read, borders = flow_of(given.get(0, "tensor", "x")), given.get(1, "paddings")
+    rank, pairs = len(read.shape or ()), borders.items if isinstance(borders, Items) and borders.complete else []
+    shape = None
+    if rank > 1 and len(pairs) == rank and tensors.numbers(pairs[-1 if read.last else 1], 2) == [0, 0]:
+        shape = read.with_sizes(tensors.unknown_sizes(rank - 2))
+    return tensors.wrote(TensorPath(shape, raw=read.raw, last=read.last), [read], conditions)
+
+
+def _divided(given: Arguments, conditions: Conditions) -> Value:
+    """Split a tensor, mostly its channels, into a number of equal parts, or into parts of given sizes."""
+    first, sizes, axis = given.get(0, "value") or SOMETHING, given.get(1, "num_or_size_splits"), given.get(2, "axis")
+    read, at = flow_of(first), integer(axis or Const(0))
+    rank = len(read.shape or ())
+    if not rank or at not in ((-1, rank - 1) if read.last else (1,)):
+        return tensors.opaque(given, conditions)
+    divide = tensors.split if isinstance(sizes, Items) else tensors.chunked
+    parts = divide(Arguments([first, sizes or SOMETHING, Const(1)], {}), conditions)
+    for part in tensors.collect([parts]):
+        part.last = read.last
+    return parts
 
 
 def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) -> Value:
