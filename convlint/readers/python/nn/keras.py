@@ -10,7 +10,7 @@ from operator import mul
 
 from convlint.files.repository import is_quiet
 from convlint.readers.python.evaluator.library import LibraryCall
-from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value, same
+from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value, same, text_of
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
 from convlint.readers.python.nn.tensors import SOMETHING, Arguments, Conditions, Shape, TensorPath, flow_of, integer
@@ -30,9 +30,14 @@ _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
 # Of TensorFlow 1, whose sizes are given in several ways
 _KEEPS_CHANNELS = re.compile(r"(?:max|avg|average)_pool|resize(?:_|$)")
 _SHUFFLES: dict[str, tensors.Operation] = {"depth_to_space": tensors.shuffled, "space_to_depth": tensors.unshuffled}
-_ORDERS = frozenset(("channels_first", "channels_last"))
+_ORDERS = {
+    **dict.fromkeys(("channels_last", "NWC", "NHWC", "NDHWC"), "channels_last"),
+    **dict.fromkeys(("channels_first", "NCW", "NCHW", "NCDHW"), "channels_first"),
+}
 _SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
 _OLD_ORDERS = {"th": "channels_first", "tf": "channels_last"}
+# Where functions of TensorFlow stand too
+_INTERNAL = re.compile(r"tensorflow\.(?:compat\.v1|python\.ops\.\w+)\.")
 # Functions whose second argument is the shape of their result
 _OF_SHAPE = frozenset((
     "keras.backend.reshape", "keras.ops.reshape", "tensorflow.placeholder", "tensorflow.reshape",
@@ -74,7 +79,7 @@ def order_of(named: Value | None) -> str:
     """Return the order of axes by `data_format`; empty if that is not known."""
     if named is None or (isinstance(named, Const) and named.value is None):
         return "channels_last"
-    return named.value if isinstance(named, Const) and named.value in _ORDERS else ""
+    return _ORDERS.get(text_of(named) or "", "")
 
 
 def read_as(order: str, read: TensorPath) -> TensorPath | None:
@@ -136,7 +141,7 @@ def function(full: str, given: Arguments, conditions: Conditions) -> Value | Non
 
     Those of Keras, TensorFlow, JAX, Flax and Haiku have names in common.
     """
-    full = full.replace("tensorflow.compat.v1.", "tensorflow.")
+    full = _INTERNAL.sub("tensorflow.", full)
     short = full.rpartition(".")[2]
     if full in _OF_SHAPE:
         return _reshaped(given, _without_batch(given.get(1, "shape", "newshape")), conditions)

@@ -4,6 +4,7 @@ import tensorflow as tf
 import tensorflow.contrib.slim as slim
 import tf_slim
 from tensorflow.contrib.layers import batch_norm, instance_norm
+from tensorflow.python.ops import array_ops
 
 
 def block(x, training):
@@ -128,3 +129,17 @@ class Unet:
     def of_class(cls, images):
         # ? K=46
         return tf.layers.conv2d(images, 46, 3)
+
+
+def ordered(images):
+    # ? K=40
+    x = slim.conv2d(images, 40, 3, data_format="NCHW")
+    x = slim.max_pool2d(x, 2, data_format="NCHW")
+    # ? C=80 K=42
+    x = slim.conv2d(tf.concat([x, x], 1), 42, 3, data_format="NCHW")
+    with slim.arg_scope([slim.conv2d], data_format="NHWC"):
+        # ? K=44
+        y = slim.conv2d(images, 44, 3)
+        # ? C=88 K=46
+        y = slim.conv2d(array_ops.concat([y, y], 3), 46, 3)
+    return x, y
