@@ -48,7 +48,7 @@ ASKS_ORDER = frozenset(("keras.backend.image_data_format", "keras.config.image_d
 @lru_cache(maxsize=8)
 def usual_order(file: SourceFile) -> Value:
     """Return the order of axes of layers and inputs in a file that name none."""
-    usual: Value = Const("channels_last")
+    usual, kept = Const("channels_last"), False
     if not _sets_order(file.content):
         return usual
     sure = {id(statement.value) for statement in file.tree.body if isinstance(statement, ast.Expr)}
@@ -56,9 +56,13 @@ def usual_order(file: SourceFile) -> Value:
         if last_name(call.func) in _SETS_ORDER:
             order = next(iter((*call.args, *(keyword.value for keyword in call.keywords))), None)
             name = order.value if isinstance(order, ast.Constant) else None
-            if id(call) not in sure or not isinstance(name, str):  # may run, or not
-                return SOMETHING
-            usual = Const(_OLD_ORDERS.get(name, name))
+            known = _OLD_ORDERS.get(name, name) if isinstance(name, str) else None
+            if id(call) in sure and known is not None:
+                usual = Const(known)
+            elif known == text_of(usual):
+                kept = True
+            elif not (kept and isinstance(order, ast.Name)):  # which may run, or not
+                return SOMETHING  # else, a variable puts back what was set before
     return usual
 
 

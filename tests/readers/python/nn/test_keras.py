@@ -313,6 +313,12 @@ CHANNELS_FIRST = "data_format='channels_first'"
         ("keras.backend.set_image_data_format(data_format='channels_first')\n", "", [16, 8, 16]),
         ("f = keras.backend.set_image_data_format\nf('channels_last')\n", "", [100, 8, 16]),
         ("\"\"\"\nset_image_data_format('channels_first')\n\"\"\"\n", "", [100, 8, 16]),
+        ("if ORDER:\n    keras.backend.set_image_data_format('channels_last')\n", "", [100, 8, 16]),
+        (
+            "def f(old):\n    keras.backend.set_image_data_format('channels_last')\n"
+            "    keras.backend.set_image_data_format(old)\n", "", [100, 8, 16],
+        ),
+        ("def f(new):\n    keras.backend.set_image_data_format(new)\n", "", [None, None, None]),
         (
             "keras.backend.set_image_data_format('channels_first')\n"
             "keras.backend.set_image_data_format('channels_last')\n", "", [100, 8, 16],
@@ -368,7 +374,8 @@ def test_the_order_of_axes_can_be_asked(
     [
         ("other.py", "K.set_image_data_format('channels_last')", 3),
         ("other.py", "K.set_image_data_format('channels_first')", None),
-        ("other.py", "if a:\n    K.set_image_data_format('channels_last')", None),
+        ("other.py", "if a:\n    K.set_image_data_format('channels_first')", None),
+        ("other.py", "if a:\n    K.set_image_data_format('channels_last')", 3),
         ("other.py", "# K.set_image_data_format('channels_first')", 3),
         ("tests/test_other.py", "K.set_image_data_format('channels_first')", 3),
     ],
