@@ -176,6 +176,8 @@ class Frameworks(Library):
             return tensors.wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
         if full in ("keras.Input", "keras.layers.Input"):
             return keras.input_of(Arguments.of(call), keras.usual_order(call.file))
+        if full.endswith(("imagenet_utils._obtain_input_shape", "imagenet_utils.obtain_input_shape")):
+            return keras.shape_obtained(Arguments.of(call))
         if full in keras.ASKS_ORDER:
             return self._order_in_code(call.file, machine.project)
         function = _FUNCTIONS.get(full.partition(".")[0])

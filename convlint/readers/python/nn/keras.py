@@ -140,6 +140,14 @@ def input_of(given: Arguments, order: Value) -> Tensor:
     return Tensor(_stated(given.get(0, "shape"), order_of(order)) or TensorPath(raw=True))
 
 
+def shape_obtained(given: Arguments) -> Value:
+    """Return the shape of the input that networks of Keras itself have: the one that is given, or that of images."""
+    shape, order = given.get(0, "input_shape"), order_of(given.get(3, "data_format"))
+    if not tensors.is_none(shape):
+        return shape or SOMETHING
+    return Items("tuple", [SOMETHING, SOMETHING, Const(3)]) if order == "channels_last" else SOMETHING
+
+
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
     """Return the result of a function by its canonical name; None if it reads no tensor.
 

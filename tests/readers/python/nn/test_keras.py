@@ -449,3 +449,25 @@ def test_a_script_that_another_file_imports_is_read_as_it_is_alone(tmp_path: Pat
     paths = sorted(map(str, tmp_path.glob("*.py")))
     found = read_layers(ProjectImports(Project(str(tmp_path), paths)), paths).layers
     assert [(each.layer.C, each.layer.K) for each in found if each.layer.path.endswith("net.py")] == [(3, 60), (60, 8)]
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "C"),
+    [
+        ("keras.applications.imagenet_utils", "None, default_size=299", 3),
+        ("keras_applications.imagenet_utils", "None, 224, 32, 'channels_last', True", 3),
+        ("tensorflow.keras.applications.imagenet_utils", "(64, 64, 5), default_size=299", 5),
+        ("keras.src.applications.imagenet_utils", "None, default_size=299", 3),
+        ("keras.applications.imagenet_utils", "None, 224, 32, 'channels_first', True", None),
+        ("keras.applications.imagenet_utils", "shape, default_size=299", None),
+        ("own", "None, default_size=299", None),
+    ],
+)
+def test_the_shape_that_a_copy_of_keras_applications_obtains(
+    tmp_path: Path, module: str, given: str, C: int | None
+) -> None:
+    name = "obtain_input_shape" if "src" in module else "_obtain_input_shape"
+    text = f"from {module} import {name} as obtain\n"
+    text += f"def make(shape=None):\n    i = keras.Input(shape=obtain({given}))\n    return layers.Conv2D(26, 3)(i)\n"
+    stated = [each for each in read(tmp_path, text) if each.certainty == "stated"]
+    assert [each.layer.C for each in stated] == [C]
