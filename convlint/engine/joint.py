@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 
@@ -245,10 +245,13 @@ class Joint:
         """The text of the fix that leads to the setting; of both fixes where it takes two steps."""
         first = hits[0].flaw
         value = choice.value
+        asks = self._are_grouped([hit.indices[0] for hit in hits])
+        if {*choice.layers.values()} == {"NCHW"} and asks and not self._are_grouped(choice.layers):
+            return Text("NCHW in all layers: copies between layouts would cost more than NHWC saves in the others")
         staying = self._staying(choice)
         if staying:
             layers = shortened([self.layers[index].name for index in staying], _NAMED)
-            return Text("{fix}, but for {layers}, which stay in NCHW", fix=first.describe, layers=layers)
+            return Text("{fix}, but NCHW stays in {layers}", fix=first.describe, layers=layers)
         if value.keys() == {TF32} and TF32 in first.other:  # the lesser way of the two that the rule names
             in_pytorch = framework_of(self.search.timing.network.runtime) in (None, "pytorch")
             return Text("TF32 (in PyTorch: torch.backends.cudnn.allow_tf32 = True)") if in_pytorch else Text("TF32")
@@ -267,6 +270,9 @@ class Joint:
             return ()
         after = enumerate(self.best.setting.layers)
         return [index for index, layer in after if is_grouped(layer) and layer.layout == "NCHW"]
+
+    def _are_grouped(self, indices: Collection[int]) -> bool:
+        return all(is_grouped(self.layers[index]) for index in indices)
 
     def _unadvised(self, kind: Kind, hits: Sequence[Hit]) -> Hit:
         """The one hit of a rule on a setting that is not B's, or that another rule reports."""
@@ -288,7 +294,9 @@ class Joint:
         order = sorted({*own, *sets})
         message = first.message
         if len(own) > 1 and first.flaw.join_message:
-            names = [self.layers[index].name for index in order]
+            # What is said of groups alone is not said of the layers that change with them.
+            said = own if self._are_grouped(own) else order
+            names = [self.layers[index].name for index in said]
             blanks = {COUNT: str(len(names)), LAYERS: shortened(names, _NAMED)}
             message = filled(first.flaw.join_message, blanks)
         return replace(

@@ -249,7 +249,7 @@ class Search:
             return
         silenced = self._silenced.get("layout", frozenset[int]())
         free = [i for i, layer in enumerate(setting.layers) if layer.layout in _FORMATS and i not in silenced]
-        layouts = {flaw.set["layout"] for i, flaw in asking if not is_grouped(setting.layers[i])}
+        layouts = {flaw.set["layout"] for _, flaw in asking}
         for layout in _FORMATS:
             if layout == "NHWC" or layout in layouts:
                 formats = dict.fromkeys(free, layout)

@@ -196,8 +196,8 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     if not native or not problem.nchw or problem.transposed:
         # cuDNN's kernels for NHWC were timed on A100 and A6000; before Volta they are taken to be no faster than NCHW.
         if board.like_hopper:
-            start_us = _HOPPER_START_US["dgrad" if problem.R != problem.S else case.which]
-            return _cudnn_on_hopper(case, start_us=start_us)
+            band = problem.R != problem.S  # timed in NHWC alone; in NCHW cuDNN is taken to be no faster
+            return _cudnn_on_hopper(case, start_us=_HOPPER_START_US["dgrad" if band else case.which], band=band)
         old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
         return max(_cudnn(case), _native(case), key=BY_TIME) if old_gpu else _cudnn(case)
     own = _native(case)
@@ -210,7 +210,7 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         if not (case.which == "fprop" and problem.taps == 3 if problem.H == 1 else _is_timed(problem)):
             return own
         turned = replace(case, which="fprop") if case.which == "dgrad" else case
-        theirs = calibrated(_cudnn_on_hopper(turned, start_us=0.0), _HOPPER_NCHW_SLOWER[case.which])
+        theirs = calibrated(_cudnn_on_hopper(turned, start_us=0.0, band=False), _HOPPER_NCHW_SLOWER[case.which])
         return min(theirs, own, key=BY_TIME)
     # The test for NCHW rests on timings of fp16 (pytorch/pytorch#58749): where it asks cuDNN, PyTorch's kernel was
     # slower but for ten layers of a thousand; where it does not, it was faster, and is in bf16 too. Layers in one
@@ -300,8 +300,8 @@ def _cudnn(case: KernelCase) -> Priced:
     return _priced(case, clocks / board.clocks_per_us, memory_us, more_us)
 
 
-def _cudnn_on_hopper(case: KernelCase, *, start_us: float) -> Priced:
-    """The kernels of cuDNN 9 as they were timed on H100."""
+def _cudnn_on_hopper(case: KernelCase, *, start_us: float, band: bool) -> Priced:
+    """The kernels of cuDNN 9 as they were timed on H100; `band`: the one for filters that are no squares."""
     problem, which = case.problem, case.which
     x, y, taps = problem.pixels_in * problem.K, problem.pixels_out * problem.K, problem.taps
     wide, large = problem.element_bytes >= 4, taps > _HOPPER_LARGE_FILTER
@@ -317,9 +317,11 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float) -> Priced:
         clocks = per_point * max(x, y) + per_tap * taps * y
     if which == "wgrad" and wide and large:
         clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
-    if problem.R != problem.S and not problem.nchw:
+    if band:
         per_output = _HOPPER_BAND_DGRAD if which == "dgrad" and not problem.dilated else _HOPPER_BAND
-        clocks = y * (max(per_output, _HOPPER_BAND_WGRAD_PER_TAP * taps) if which == "wgrad" else per_output)
+        if which == "wgrad":
+            per_output = max(per_output, _HOPPER_BAND_WGRAD_PER_TAP * taps)
+        clocks = max(clocks, per_output * y)
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / case.board.clocks_per_us, memory_us, start_us)
 

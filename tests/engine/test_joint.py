@@ -93,7 +93,25 @@ def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
     (finding,) = (finding for finding in result.findings if finding.advised)
     assert finding.rule.code == "CL401"
     assert finding.layers == ("conv0", "conv2")
-    assert finding.fix.describe.endswith(", but for conv1, which stay in NCHW")
+    assert finding.fix.describe.endswith(", but NCHW stays in conv1")
+
+
+def test_groups_take_the_whole_network_to_nchw_where_copies_cost_more() -> None:
+    """The words speak of the slow layers alone; the finding changes all."""
+    net = Wiring(C=128, N=64, size=28)
+    x = net.conv(net.image, 512)
+    for _ in range(2):
+        x = net.conv(x, 512, 3, groups=512, R=1, PadH=0, PadH_end=0)
+    network = net.network(net.conv(x, 128))
+    result, promise = promised(network, "h100")
+    (finding,) = (finding for finding in result.findings if finding.advised)
+    assert finding.rule.code == "CL404"
+    assert finding.message == "in NHWC the library has no fast kernel for the groups of 2 layers: conv1, conv2"
+    assert finding.layers == ("conv0", "conv1", "conv2", "conv3")
+    assert finding.fix.describe.startswith("NCHW in all layers")
+    again, _ = promised(followed(network, promise), "h100")
+    assert again.networks[0].times.time_us == pytest.approx(result.networks[0].times.after_us)
+    assert not [finding for finding in again.findings if finding.advised]
 
 
 def test_it_names_a_view_that_refuses_the_layout() -> None:

@@ -170,6 +170,28 @@ def test_filters_that_are_no_squares_are_slow_in_nhwc_on_hopper(row):
     assert us(layer, "rtx-4090") < 0.7 * us(layer, "h200")  # as InceptionNeXt's step says
 
 
+@pytest.mark.parametrize(("op", "framework"), [("conv_transpose", "pytorch"), ("conv", "jax"), ("conv", "onnxruntime")])
+def test_such_filters_are_as_slow_in_nchw_where_cudnn_runs_them_there(op, framework):
+    """It was timed in NHWC alone, and nothing says that another layout is faster."""
+    row = depthwise(op=op, N=16, C=256, H=1, W=1024, R=1, S=12, dims=1, dtype=Dtype.fp16)
+    runtime = Runtime(framework=framework)
+    for which in PASSES:
+        nchw, nhwc = (us(replace(row, layout=layout), "h100", which, runtime) for layout in ("NCHW", "NHWC"))
+        assert nchw == nhwc
+
+
+@pytest.mark.parametrize("dtype", [Dtype.bf16, Dtype.tf32])
+def test_more_taps_of_such_filters_never_take_less(dtype):
+    """So many that a square of them would take longer take as long as that."""
+    for which in PASSES:
+        times = [
+            us(depthwise(N=16, C=256, H=1, W=1024, R=1, S=taps, layout="NHWC", dtype=dtype), "h100", which)
+            for taps in (3, 5, 31, 127, 511)
+        ]
+        assert times == sorted(times)
+        assert times[-1] > 1.5 * times[0]
+
+
 def test_rows_of_three_taps_run_in_cudnn_on_hopper():
     """200 us in NCHW and fp16 (pytorch/pytorch#175280); in bf16 PyTorch does not ask cuDNN."""
     row = depthwise(N=3072, C=128, H=1, W=202, R=1, S=3, dims=1, dtype=Dtype.fp16)

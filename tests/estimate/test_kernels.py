@@ -548,6 +548,22 @@ def test_positions_align_the_loads_of_such_a_product():
     assert times[0] > 1.2 * times[1]
 
 
+@pytest.mark.parametrize(
+    ("N", "C", "K", "size", "dtype", "us", "turned"),
+    [
+        (8, 1680, 302, 7, Dtype.fp16, 28.3, True), (8, 1404, 257, 14, Dtype.fp16, 28.5, False),
+        (128, 624, 128, 14, Dtype.bf16, 27.5, False), (256, 24, 24, 190, Dtype.fp16, 646.5, False),
+        (256, 2048, 512, 7, Dtype.bf16, None, True),
+    ],
+)  # fmt: skip
+def test_such_a_product_with_narrow_loads_competes_with_turning_it(N, C, K, size, dtype, us, turned):
+    """Fprop on H200; where turned, as ResNet-50's are."""
+    layer = conv(N=N, C=C, K=K, H=size, W=size, R=1, S=1, layout="NCHW", dtype=dtype)
+    found = fprop(layer, load_gpu("h200"))
+    assert (found.transposes_us > 0) is turned
+    assert us is None or found.time_us == pytest.approx(us, rel=0.27)
+
+
 PATCHES = {"C": 3, "H": 224, "W": 224, "K": 768, "R": 16, "S": 16, "U": 16, "V": 16, "layout": "NCHW"}
 
 
