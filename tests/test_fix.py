@@ -346,12 +346,12 @@ layers:
 # Once all widths but that of c and d are written, fp16 is advised, for which they need a multiple of 8.
 OF_TWO_DTYPES = """\
 version: 1
-target: [h200]
+target: [h100]
 runtime: { framework: pytorch, mixed_precision: false }
 mode: training
 defaults: { dtype: tf32, layout: NHWC }
 layers:
-  - { name: a, N: 96, C: 128, H: 28, W: 28, K: 255, kernel_size: 5, padding: 4, dilation: 2, first: true }
+  - { name: a, N: 64, C: 128, H: 28, W: 28, K: 255, kernel_size: 5, padding: 4, dilation: 2, first: true }
   - { op: layernorm }
   - { op: activation }
   - { name: b, K: 8, kernel_size: 3, padding: 1, dtype: fp16 }
@@ -374,7 +374,7 @@ layers:
     ("text", "applicable"),
     [
         pytest.param(TOO_MUCH, {"CL801"}, id="a batch that fits is written"),
-        pytest.param(TOO_OLD, {"CL102", "CL103"}, id="nobody writes another CUDA"),
+        pytest.param(TOO_OLD, {"CL102", "CL103", "CL106"}, id="nobody writes another CUDA"),
         pytest.param(FOR_TWO, set(), id="the step of one target would be longer"),
         pytest.param(WITHOUT_OUTPUT, set(), id="the next layer would have no output"),
     ],
@@ -431,7 +431,7 @@ target: [h100]
 mode: training
 defaults: { N: 100, dtype: bf16, layout: NHWC }
 layers:
-  - { name: a, C: 1, H: 112, W: 112, K: 1, kernel_size: 5 }
+  - { name: a, C: 2, H: 112, W: 112, K: 1, kernel_size: 5 }
   - { name: b, op: norm }
 """
     write("net.yaml", text)

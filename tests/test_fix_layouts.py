@@ -244,6 +244,25 @@ def test_the_batch_that_fits_once_all_else_is_written_is_part_of_the_promise() -
     assert after["summary"]["time_us"] == pytest.approx(before["summary"]["time_after_fix_us"], rel=0.01)
 
 
+def test_what_another_dtype_makes_of_the_layout_is_part_of_the_promise() -> None:
+    """bf16 on a GPU without it runs no faster in NCHW; fp16, which is written first, does."""
+    text = """\
+version: 1
+target: gtx-1660-ti
+runtime: { framework: pytorch, mixed_precision: false }
+defaults: { N: 8, dtype: bf16, layout: NHWC }
+layers:
+  - { name: a, C: 64, H: 56, W: 56, K: 128, kernel_size: 5, padding: 2 }
+  - { name: b, K: 128, kernel_size: 3, padding: 1 }
+"""
+    Path("net.yaml").write_text(text)
+    before = json.loads(convlint("check", "net.yaml", "-o", "json").out)["summary"]
+    _, written = mended(text)
+    assert "dtype: fp16, layout: NCHW" in written
+    after = json.loads(convlint("check", "net.yaml", "-o", "json").out)["summary"]
+    assert after["time_us"] == pytest.approx(before["time_after_fix_us"], rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("targets", "runtime", "layers"),
     [

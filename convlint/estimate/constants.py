@@ -211,8 +211,9 @@ NARROW_PRODUCT_SLOWER: Final = 1.6  # in NCHW, all passes. Fit: 453 passes of H1
 # The same for a plain product, whose rows are so wide that nothing is copied. Fit: medians of 780 products in 16 bits
 # on A100 (`gemm_padding_pairs.csv`); H200's 1x1 layers on 7x7 and 14x14 agree.
 NARROW_PRODUCT: Final = {8: 1.45, 4: 1.45, 2: 2.3}
-# What wgrad takes as a product of NCHW tensors over what it takes of NHWC. Fit: 1x1 layers on H100, cuDNN 9.19.
-PRODUCT_WGRAD: Final = 1.4
+# What wgrad takes as a product of NCHW tensors over what it takes of NHWC, in 16 bits and in TF32. Fit: 406 passes of
+# 1x1 layers on H100 and H200, cuDNN 9.19.
+PRODUCT_WGRAD: Final = (1.8, 1.2)
 VECTOR: Final = 8  # fp16 channels of one 16-byte load, to which Tensor Core kernels pad. Hardware.
 # Up to this many channels, where they divide a granule, libraries since Ampere do so too, as CUTLASS' kernels for few
 # and for fixed channels. V100 and T4 take C = 8 tap by tap (fit). For C = 16 assumed (CG Fig. 8: C = 4 and multiples
@@ -356,6 +357,8 @@ HOPPER_PARTLY_FILLED: Final = 0.72
 HOPPER_FEWEST_OUTPUTS: Final = 0.52
 HOPPER_FEW_OUTPUTS: Final = 0.7
 HOPPER_PARTLY_FILLED_WGRAD: Final = 0.62
+# us that wgrad of several taps takes longer in TF32 where its sum is split. Fit: 435 passes of H100 and H200.
+TF32_SUM_US: Final = 9.0
 # Two SMs may work on one tile of 256x256; per SM that is a Hopper tile. Assumed.
 BLACKWELL: Final = replace(HOPPER, operand_rate=8192.0 * 2)
 # CUDA cores, fp32. Fit: TITAN Xp, and T4 and V100 but for what the next ones replace.

@@ -324,7 +324,7 @@ class _Walk:
                 streamed_us = max(streamed_us, self._norm_us(number, size, forward=forward))
             timed = self.own and self.board.modern
             if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
-                streamed_us += self._layer_norm_us(number, _rows(work, reads), sum(reads) * size, forward=forward)
+                streamed_us += self._layer_norm_us(number, _rows(work, self.images), sum(reads) * size, forward=forward)
             if work.op == "gelu" and size == 2 and timed:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
@@ -341,7 +341,8 @@ class _Walk:
         positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
         if work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
             share = (operation.C or 0) * positions / operation.groups if operation.groups > 1 else 0.0
-            return group_norm_us(elements, elements / share if share else 0.0, size, self.board, forward=forward)
+            groups = work.writes * self.images / share if share else 0.0  # however many channels a change makes
+            return group_norm_us(elements, groups, size, self.board, forward=forward)
         norm = Norm(
             elements=elements, positions=positions, size=size, in_nhwc=self.in_nhwc[number], learns=operation.learns,
             # cuDNN wants weights, in fp32 (ATen/native/Normalization.cpp); InstanceNorm has none by default.
@@ -742,7 +743,7 @@ class _Fusion:
         for number in kernel.members:
             work = _work(walk.operations[number])
             if work.kind == "layer norm" and work.weights > 1:
-                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + back]) * _rows(work, walk.reads(number, work))
+                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + back]) * _rows(work, walk.images)
             elif work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
                 clocks += sum(_FUSED_GROUP_NORM[: 1 + back]) * walk.writes(number, work)
             elif work.op == "gelu":
@@ -755,9 +756,9 @@ def _arriving(layer: ConvLayer) -> int:
     return (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
 
 
-def _rows(work: Work, reads: Sequence[int]) -> float:
-    """The rows of a layer norm, which has a weight and a bias for each channel; one by mean squares has no bias."""
-    return sum(reads) / work.weights * (1 if "rms" in work.op else 2)
+def _rows(work: Work, images: float) -> float:
+    """The rows of a layer norm, which has a weight and (but by mean squares) a bias for each of its channels."""
+    return images * sum(work.reads) / work.weights * (1 if "rms" in work.op else 2)
 
 
 def _has_bias(work: Work) -> bool:

@@ -104,6 +104,9 @@ def _is_tried(plan: EditPlan, result: NetworkResult, network: Network, planner: 
     """Whether layers may take longer or rules speak up once a plan is written, although all advice is in it."""
     if any(wish.finding.severity == "error" for wish in plan.granted):
         return True
+    # A dtype in place of one that the GPU lacks has no price, and other rules speak up once it is there.
+    if any("dtype" in wish.sets and not wish.finding.advised for wish in plan.granted):
+        return True
     if network.edges and any(field not in KEEPING_SIZES for sets in plan.sets.values() for field in sets):
         return True
     if any("N" in wish.sets for wish in plan.granted) or _divides(plan, result.labels):

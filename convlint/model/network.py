@@ -35,6 +35,8 @@ SPLITS = frozenset(("chunk", "split", "split_with_sizes", "unbind"))
 
 # A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
 PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))
+# What autocast runs in fp32 where a format knows no operators of PyTorch; it leaves an instance norm as it arrives.
+IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
 PART_OF: Mapping[WorkKind, Part] = {
     "batch norm": "normalisation", "frozen norm": "normalisation", "layer norm": "normalisation",

@@ -89,6 +89,15 @@ def named_inputs(values: Iterable[str] | None) -> dict[str, str]:
     return inputs
 
 
+def how_to_set(name: str, sizes: Sequence[int | None]) -> str:
+    """How the sizes of an input that are None can be given, for a message; no sizes at all: its rank is unknown too."""
+    known = any(sizes[1:])
+    other = ["224" if known or axis > 1 else "3" for axis in range(1, len(sizes) or 4)]
+    shown = [str(size or word) for size, word in zip(sizes or (None,) * 4, ["8", *other], strict=True)]
+    enough = bool(sizes) and sizes[0] is None and None not in sizes[1:]
+    return f"set it with {'--batch N or ' if enough else ''}--input {name}={'x'.join(shown)}"
+
+
 def looks_like_shapes(text: str) -> bool:
     """Whether an `--input` is meant as sizes, and not as a function that makes inputs."""
     return _SHAPES.fullmatch(text) is not None

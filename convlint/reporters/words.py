@@ -745,12 +745,12 @@ def _size(network: NetworkReport) -> str:
     parameters = (
         "unknown parameters"
         if network.parameters is None
-        else f"{count(network.parameters)} parameters in convolutions"
+        else f"{count(network.parameters).strip()} parameters in convolutions"
     )
     if network.flops is None:
         return f"{parameters}, unknown FLOPs"
     per_image = network.flops / (network.batch or 1)
-    work = f"{count(per_image)}FLOPs ({count(per_image / 2)} multiply-adds) forward"
+    work = f"{count(per_image)}FLOPs ({count(per_image / 2).strip()} multiply-adds) forward"
     if network.batch:
         work += f" per image, {count(network.flops)}FLOPs with N={network.batch}" if network.batch > 1 else " per image"
     return f"{parameters}, {work}"

@@ -339,3 +339,27 @@ def test_rows_of_an_odd_number_of_bytes_are_multiplied_no_faster_than_even_ones(
         for n, w in ((64, 7), (32, 14))
     )  # fmt: skip
     assert odd.time_us >= even.time_us
+
+
+TF32_SUMS = [(32, 64, 14, 64, 27.0), (32, 128, 14, 128, 30.5), (32, 96, 14, 256, 42.9), (32, 256, 56, 256, 661.9)]
+
+
+@pytest.mark.parametrize(("N", "C", "H", "K", "measured"), TF32_SUMS)
+def test_adding_up_a_split_sum_in_tf32_takes_its_time_on_hopper(N, C, H, K, measured):
+    """H100, cuDNN 9.19, NHWC, 3x3; a sum that is not split has no such kernel."""
+    layer = conv(N=N, C=C, H=H, W=H, K=K, dtype=Dtype.tf32)
+    split = estimate_pass(layer, "wgrad", load_gpu("h100"), Runtime(framework="pytorch", cudnn_benchmark=False))
+    assert split.split_k > 1
+    assert split.time_us == pytest.approx(measured, rel=0.15)
+    whole = estimate_pass(conv(N=1, C=64, H=14, W=14, dtype=Dtype.tf32), "wgrad", load_gpu("h100"), RUNTIME)
+    assert (whole.split_k, whole.overhead_us < split.overhead_us - 5) == (1, True)
+
+
+@pytest.mark.parametrize("gpu", ["h200", "a100", "rtx-4090"])
+def test_one_channel_to_one_is_not_padded_to_a_vector(gpu):
+    """The layer of efficient channel attention: 8.1 us forward and 9.6 back on H200, in bf16 and NCHW."""
+    layer = conv(N=256, C=1, K=1, H=1, W=2048, R=1, S=7, dims=1, dtype=Dtype.bf16, layout="NCHW")
+    times = [estimate_pass(layer, which, load_gpu(gpu), Runtime(framework="pytorch")).time_us for which in PASSES[:2]]
+    assert max(times) < 25
+    if gpu == "h200":
+        assert times == pytest.approx([8.1, 9.6], rel=0.25)

@@ -145,6 +145,27 @@ def test_a_layer_norm_takes_its_rows_on_hopper_however_fast_memory_is() -> None:
     assert of(half, 2, gpu="rtx-4090").time_us < rows * 380 / (128 * 2520) / 2
 
 
+@pytest.mark.parametrize("runtime", [EAGER, replace(EAGER, compile=True)])
+@pytest.mark.parametrize("kind", ["layer norm", "group norm", "batch norm"])
+def test_a_norm_behind_wider_layers_is_that_of_the_wider_network(kind: WorkKind, runtime: Runtime) -> None:
+    """It has as many rows and groups as before, with more elements in each."""
+
+    def normed(channels: int) -> Network:
+        plain = network(work(kind, ELEMENTS * channels // C, writes=ELEMENTS * channels // C, weights=2 * channels))
+        norm = replace(plain.operations[2], C=channels, H=SIZE, W=SIZE, groups=4 if kind == "group norm" else 1)
+        layers = (replace(plain.layers[0], K=channels),)
+        return replace(plain, layers=layers, operations=(*plain.operations[:2], norm))
+
+    narrow, wide = normed(8), normed(64)
+    for mode in ("inference", "training"):
+        changed, made = (
+            step_of(Steps(each, wide.layers, 100.0, runtime, mode), load_gpu("h200")) for each in (narrow, wide)
+        )
+        assert changed is not None
+        assert made is not None
+        assert changed.parts["normalisation"] == pytest.approx(made.parts["normalisation"], rel=1e-3)
+
+
 def test_cudnns_batch_norm_in_nchw_gives_a_channel_to_one_block() -> None:
     """16 channels of 802,816 elements took as long as 64 on H100, forward and backward: 1.6 ms in fp32."""
     elements = 802_816

@@ -25,9 +25,10 @@ def weight(name: str, shape: list[int], dtype: Any = np.float32) -> Any:
 def model(nodes: list[Any], inputs: list[Any], outputs: list[Any], tensors: list[Any] = (), **graph: Any) -> Any:
     functions = graph.pop("functions", [])
     domains = graph.pop("domains", [])
+    opset = graph.pop("opset", 19)
     written = [value(entry, None) if isinstance(entry, str) else entry for entry in outputs]
     body = helper.make_graph(nodes, "g", inputs, written, list(tensors), **graph)
-    opsets = [helper.make_opsetid("", 19), *(helper.make_opsetid(domain, 1) for domain in domains)]
+    opsets = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
     return helper.make_model(body, opset_imports=opsets, ir_version=9, functions=functions)
 
 

@@ -30,6 +30,7 @@ from convlint.readers.inputs import (
     by_name,
     decide,
     file_input,
+    how_to_set,
     looks_like_reference,
     looks_like_shapes,
     named_inputs,
@@ -428,3 +429,19 @@ def test_a_module_runs_what_its_weights_are_unless_autocast_says_otherwise(
     report = json.loads(convlint("check", "fp32_net:net", *options, "--input", "32x64x56x56:fp32").out)
     found = {finding["code"]: (finding["severity"], finding["advised"]) for finding in report["findings"]}
     assert found["CL106"] == ("warning", True)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "how"),
+    [
+        ((None, 3, 224, 224), "--batch N or --input x=8x3x224x224"),
+        ((None, 3, None, None), "--input x=8x3x224x224"),  # a batch alone is not enough
+        ((8, None, None, 3), "--input x=8x224x224x3"),
+        ((32, None, None, None, 1), "--input x=32x224x224x224x1"),
+        ((None, None, None, None), "--input x=8x3x224x224"),
+        ((None, None, 16), "--input x=8x224x16"),
+        ((), "--input x=8x3x224x224"),
+    ],
+)
+def test_how_sizes_can_be_given_fits_the_rank_of_the_input(sizes: tuple[int | None, ...], how: str) -> None:
+    assert how_to_set("x", sizes) == f"set it with {how}"

@@ -383,6 +383,8 @@ def test_a_network_has_parameters_flops_memory_and_a_largest_batch() -> None:
 def test_one_image_and_several_batches_have_one_figure() -> None:
     assert notes(replace(NETWORK, batch=1))[0].endswith("60.4 GFLOPs (30.2 G multiply-adds) forward per image")
     assert notes(replace(NETWORK, batch=None))[0].endswith("60.4 GFLOPs (30.2 G multiply-adds) forward")
+    small = replace(NETWORK, batch=1, parameters=4, flops=128)
+    assert notes(small)[0] == "4 parameters in convolutions, 128 FLOPs (64 multiply-adds) forward per image"
 
 
 def test_what_is_unknown_is_said() -> None:

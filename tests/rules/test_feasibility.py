@@ -224,12 +224,18 @@ def test_int8_is_an_error_only_where_training_is_asked_for(tmp_path: Path) -> No
     [
         ("a100", "fp8", "pytorch", "CL107"), ("t4", "bf16", "mxnet", "CL107"), ("m40", "int8", "pytorch", "CL107"),
         ("v100", "int8", "pytorch", "CL802"), ("h100", "fp8", "pytorch", "CL802"), ("v100", "int8", "jax", "CL107"),
+        ("v100", "int8", "tensorflow", "CL802"), ("a100", "int8", "tensorflow", "CL802"),
     ],
 )  # fmt: skip
 def test_one_cause_is_one_finding(tmp_path: Path, gpu: str, dtype: str, framework: str, code: str) -> None:
     path = spec(tmp_path, runtime=f"framework: {framework}", dtype=dtype, mode="inference")
     found = codes(check(path, gpus=(gpu,)))
     assert set(found) & {"CL107", "CL802"} == {code}
+
+
+def test_int8_of_tensorflow_is_that_of_tensorrt(tmp_path: Path) -> None:
+    path = spec(tmp_path, runtime='framework: tensorflow, tensorrt: "10.0"', dtype="int8", mode="inference")
+    assert "CL802" not in codes(check(path))
 
 
 def test_estimate_says_why_there_is_no_time(tmp_path: Path) -> None:

@@ -14,15 +14,10 @@ from msgspec.structs import replace
 from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS, is_frozen
-from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, channels_first
+from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, SAME_OPS, channels_first
 from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, one_element
 
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
-_SAME_OPS = (
-    "Abs Absolute Cast Celu Clip Elu Erf Exp Gelu HardShrink HardSigmoid HardSilu HardTanh LeakyRelu Log LogSigmoid "
-    "LogSoftmax Negative Relu Relu6 Rsqrt Selu Sigmoid Silu SoftShrink Softmax Softplus Softsign Sqrt Square "
-    "Squareplus StopGradient Tanh TanhShrink"
-)
 _ADD = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
 _ADD_OPS = frozenset(["Add", "Divide", "Maximum", "Minimum", "Multiply", "Power", "Subtract", "TrueDivide", "Where"])
 _POOLS = ("Max", "Average", "GlobalMax", "GlobalAverage", "AdaptiveMax", "AdaptiveAverage")
@@ -74,7 +69,7 @@ class ModelOperations(Operations):
         known = kind if module is None or module.text().startswith("keras") else ""
         if known in _NO_WORK:
             return None
-        same = known in SAME or known in _SAME_OPS.split() or known in _ADD or known in _ADD_OPS
+        same = known in SAME or known in SAME_OPS or known in _ADD or known in _ADD_OPS
         done = _WORK.get(known, "activation" if same else "unknown")
         if done == "batch norm" and is_frozen(layer):
             done = "frozen norm"
@@ -191,6 +186,6 @@ _RULES: Mapping[str, Rule] = {
     "Reshape": _reshape,
 }
 _RULES_OF_OPS: Mapping[str, Rule] = {
-    **dict.fromkeys(_SAME_OPS.split(), lambda *_: Effect("identity")),
+    **dict.fromkeys(SAME_OPS, lambda *_: Effect("identity")),
     **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduction),
 }

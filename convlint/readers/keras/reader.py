@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from msgspec.structs import replace
+
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.network import Network
@@ -22,7 +24,7 @@ from convlint.readers.bounded_json import (
     refuse_layers,
 )
 from convlint.readers.bounded_zip import open_zip, read_member
-from convlint.readers.inputs import by_name, parse_shape
+from convlint.readers.inputs import by_name, how_to_set, parse_shape
 from convlint.readers.keras.layer import NORMS, ConvCall, build, is_convolution, is_frozen, without_copies
 from convlint.readers.keras.operations import LayerTensor, ModelOperations
 from convlint.readers.keras.shapes import Reference, channels_first, output_shape, references, text, unify
@@ -47,6 +49,8 @@ class ModelWalk:
         self._steps = ModelOperations(model)
         self._conv_calls: list[ConvCall] = []
         self._messages: dict[str, None] = {}
+        self._batches: dict[int, int | None] = {}  # that of an operation which keeps it and is else of unknown shape
+        self.unknown = ""  # the first layer whose output has an unknown shape
         self._calls = self._listed = self._reads = 0
 
     def network(self, inputs: Mapping[str, Shape | None]) -> tuple[Network, list[str]]:
@@ -64,7 +68,9 @@ class ModelWalk:
             self._steps.share(same)
         operations = self._steps.finished(layers, layer_of)
         whole = bool(operations) and self._steps.whole and not self._messages
-        network = Network(path=self._path, layers=layers, edges=edges, operations=operations, whole=whole)
+        network = Network(
+            path=self._path, layers=layers, edges=edges, operations=operations, whole=whole, notes=self._steps.notes
+        )
         return network.with_frozen_layers(), list(self._messages)
 
     def _walk(self, model: Node, inputs: list[LayerTensor], prefix: str = "", depth: int = 0) -> list[LayerTensor]:
@@ -141,11 +147,18 @@ class ModelWalk:
         if value is None:
             raise InputFault(f"layer {prefix + reference[0]!r} has no output {reference[2]}")
         try:
-            return LayerTensor(unify(value.shape, shape), value.origin, value.operation)
+            return LayerTensor(self._known(value, shape), value.origin, value.operation)
         except ValueError as error:
             name = prefix + reference[0]
             self._messages.setdefault(f"the shapes disagree after layer {name!r}: {error}")
             return LayerTensor(None, value.origin, self._steps.opaque(name, f"layer {name}", [value.operation]))
+
+    def _known(self, value: LayerTensor, noted: Shape | None) -> Shape | None:
+        """The shape of a tensor, for which Keras noted one without a batch. Raises ValueError where they differ."""
+        batch = self._batches.get(value.operation)
+        if value.shape is None and noted and noted[0] is None:
+            noted = (batch, *noted[1:])
+        return unify(value.shape, noted)
 
     def _layer(self, layer: Node, given: list[LayerTensor], prefix: str, depth: int) -> list[LayerTensor]:
         """The outputs of one call of one layer. Raises InputFault."""
@@ -180,14 +193,13 @@ class ModelWalk:
         """The output of a layer that is no model."""
         if is_convolution(kind) and given:
             return self._convolution(kind, layer, name, given[0])
-        wrapped, module = layer.at("config").get("layer"), layer.get("module")
+        wrapped = layer.at("config").get("layer")
         # A class of one's own may have a setting of that name, which is no layer.
         inner = wrapped.get("class_name") if wrapped is not None and wrapped.is_object else None
         what = kind if inner is None else f"{kind} of {inner.text()}"
-        is_of_keras = layer.get("registered_name") is None if module is None else module.text().split(".")[0] in _KERAS
         if "Conv" in what:
             self._messages.setdefault(f"layer {name!r}: {what} is a convolution that convlint does not know")
-        elif not is_of_keras:
+        elif not _is_of_keras(layer):
             self._messages.setdefault(f"layer {name!r}: {kind} is a class of its own; convolutions inside are not seen")
         return self._other(kind, layer, name, given)
 
@@ -198,7 +210,14 @@ class ModelWalk:
 
     def _other(self, kind: str, layer: Node, name: str, given: list[LayerTensor]) -> LayerTensor:
         shapes = [value.shape for value in given if value.shape is not None]
-        shape = output_shape(kind, layer.at("config"), shapes) if len(shapes) == len(given) else None
+        is_known = len(shapes) == len(given) and _is_of_keras(layer)  # not a class of the same name
+        shape = output_shape(kind, layer.at("config"), shapes) if is_known else None
+        if shape is None and len(shapes) == len(given):
+            self.unknown = self.unknown or f"what layer {name!r}, {kind}, makes"
+        if shape is None and given and _is_of_keras(layer):  # whose layers and functions leave the batch where it is
+            first = given[0]
+            batch = self._batches.get(first.operation) if first.shape is None else (*first.shape[:1], None)[0]
+            self._batches[self._steps.count] = batch
         # One that is not trainable normalises by stored statistics, which cancel no bias.
         seen = f"frozen {kind}" if kind in NORMS and is_frozen(layer) else kind
         origin = self._flow.operation([value.origin for value in given], seen, learned=kind in _LEARNED)
@@ -233,7 +252,7 @@ class ModelWalk:
         shape = value.shape
         if noted is not None and noted.is_list and None in (shape or (None,)):
             try:
-                shape = unify(shape, noted.shape())
+                shape = self._known(value, noted.shape())
             except ValueError:  # built for another call of the same layer
                 shape = value.shape
         parts, out = build(kind, config, name, self._path, shape)
@@ -252,6 +271,12 @@ class ModelWalk:
     @staticmethod
     def _too_many_calls() -> InputFault:
         return InputFault(f"the model calls layers more than {MOST_CALLS:,} times, the limit for one input")
+
+
+def _is_of_keras(layer: Node) -> bool:
+    """Whether a layer's class is one of Keras's own."""
+    module = layer.get("module")
+    return layer.get("registered_name") is None if module is None else module.text().split(".")[0] in _KERAS
 
 
 def _name(layer: Node) -> str:
@@ -293,18 +318,19 @@ def _read(model: Node, path: str, options: ReadOptions) -> tuple[Network, list[s
     shapes = _given_shapes(inputs, options)
     # The layout stays "auto" whatever data_format says: TensorFlow and XLA choose it themselves, and the file does not
     # state what will run it.
-    network, messages = ModelWalk(path, model).network({name: shapes[name] for name in inputs})
+    walk = ModelWalk(path, model)
+    network, messages = walk.network({name: shapes[name] for name in inputs})
     if not messages and any(
         None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.P, layer.Q) for layer in network.layers
     ):
         name = next((name for name, shape in shapes.items() if shape is None or None in shape), None)
         if name is None:
-            messages.append("some convolutions have unknown sizes: a layer before them is not known")
+            before = walk.unknown or "a layer before them"
+            messages.append(f"some convolutions have unknown sizes: {before} is not known")
         else:
-            messages.append(
-                f"input {name!r} is {text(shapes[name])}; set it with --batch N or --input {name}=8x224x224x3"
-            )
-    return network, messages
+            how = how_to_set(name, shapes[name] or ())
+            messages.append(f"input {name!r} is {text(shapes[name])}; {how}")
+    return replace(network, notes=()) if messages else network, messages  # which say what is unknown
 
 
 def _inputs(model: Node) -> dict[str, Shape | None]:

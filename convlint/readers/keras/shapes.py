@@ -153,16 +153,59 @@ def _elements(shape: Shape) -> int | None:
     return prod(known) if len(known) == len(shape) else None
 
 
-def _reshape(config: Node, shapes: Sequence[Shape]) -> Shape:
-    given = config.at("target_shape").elements(MOST_AXES)
-    target = [None if size.value in (-1, None) else size.integer() for size in given]
-    total = _elements(shapes[0][1:])
+def _reshape(config: Node, shapes: Sequence[Shape]) -> Shape | None:
+    """The sizes that are asked for: by a layer without the batch, which it keeps, by keras.ops.reshape with it."""
+    shape = shapes[0]
+    asked = config.get("newshape") or config.at("target_shape")
+    if not asked.is_list:
+        return None
+    kept = () if config.get("newshape") is not None else shape[:1] or (None,)
+    target = [None if size.value in (-1, None) else size.integer() for size in asked.elements(MOST_AXES)]
+    total = _elements(shape[len(kept) :])
     known = prod(size for size in target if size is not None)
     free = target.count(None)  # at most one is filled in; with more, or an unknown total, they stay unknown
     if total is not None and (total != known if not free else free == 1 and total % known):
-        raise config.at("target_shape").fault(f"cannot hold the {total} elements of {text(shapes[0])}")
+        raise asked.fault(f"cannot hold the {total} elements of {text(shape)}")
     filled = total // known if total is not None and free == 1 else None
-    return (shapes[0][0] if shapes[0] else None, *(filled if size is None else size for size in target))
+    return (*kept, *(filled if size is None else size for size in target))
+
+
+def _permute(config: Node, shapes: Sequence[Shape]) -> Shape | None:
+    """The axes of a Permute layer, which keeps the batch and counts from 1, or of keras.ops.transpose."""
+    shape, dims, axes = shapes[0], config.get("dims"), config.get("axes")
+    if dims is not None:
+        order = [0, *(axis.integer() for axis in dims.elements(MOST_AXES))]
+    elif axes is not None and axes.is_list:
+        order = [axis.integer(-len(shape), len(shape) - 1) % len(shape) for axis in axes.elements(MOST_AXES)]
+    else:
+        order = list(reversed(range(len(shape))))
+    return tuple([shape[axis] for axis in order]) if sorted(order) == list(range(len(shape))) else None
+
+
+def _embed(config: Node, shapes: Sequence[Shape]) -> Shape:
+    return (*shapes[0], config.at("output_dim").integer())
+
+
+def _repeat(config: Node, shapes: Sequence[Shape]) -> Shape:
+    return (*shapes[0][:1], config.at("n").integer(), *shapes[0][1:])
+
+
+def _reduce(config: Node, shapes: Sequence[Shape]) -> Shape:
+    """What keras.ops.mean and its kin leave: of all axes, of one, or of several."""
+    shape, given, keeps = shapes[0], config.get("axis"), config.get("keepdims")
+    if given is None or given.value is None:
+        axes = list(range(len(shape)))
+    else:
+        asked = given.elements(MOST_AXES) if given.is_list else [given]
+        axes = [axis.integer(-len(shape), len(shape) - 1) % len(shape) for axis in asked] if shape else []
+    if keeps is not None and keeps.value is True:
+        return tuple([1 if axis in axes else size for axis, size in enumerate(shape)])
+    return tuple([size for axis, size in enumerate(shape) if axis not in axes])
+
+
+def _recur(config: Node, shapes: Sequence[Shape]) -> Shape:
+    every = config.get("return_sequences")
+    return (*shapes[0][: 1 if every is None or every.value is not True else 2], config.at("units").integer())
 
 
 _SAME = (
@@ -173,9 +216,18 @@ _SAME = (
 )
 # Layers whose maps keep their size, and whose channels may have any number; norms of channels keep sizes as well.
 SAME = frozenset(_SAME.split())
+_SAME_OPS = (
+    "Abs Absolute Cast Celu Clip Elu Erf Exp Gelu HardShrink HardSigmoid HardSilu HardTanh LeakyRelu Log LogSigmoid "
+    "LogSoftmax Negative Relu Relu6 Rsqrt Selu Sigmoid Silu SoftShrink Softmax Softplus Softsign Sqrt Square "
+    "Squareplus StopGradient Tanh TanhShrink"
+)
+# Functions of keras.ops that do the same.
+SAME_OPS = frozenset(_SAME_OPS.split())
 _RULES: Mapping[str, Rule] = {
-    **dict.fromkeys((*SAME, "BatchNormalization", "GroupNormalization"), _same),
+    **dict.fromkeys((*SAME, *SAME_OPS, "BatchNormalization", "GroupNormalization"), _same),
     **dict.fromkeys(("Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"), _broadcast),
+    **dict.fromkeys(("Divide", "Power", "TrueDivide", "Where"), _broadcast),
+    **dict.fromkeys(("Max", "Mean", "Min", "Sum"), _reduce),
     **{f"{kind}Pooling{n}D": _over(n, _pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"Global{kind}Pooling{n}D": _over(n, _global_pool) for kind in ("Max", "Average") for n in (1, 2, 3)},
     **{f"UpSampling{n}D": _over(n, _upsample) for n in (1, 2, 3)},
@@ -183,7 +235,11 @@ _RULES: Mapping[str, Rule] = {
     **{f"Cropping{n}D": _over(n, partial(_pad, key="cropping", sign=-1)) for n in (1, 2, 3)},
     "Concatenate": _concatenate,
     "Dense": _dense,
+    "Embedding": _embed,
     "Flatten": _flatten,
+    **dict.fromkeys(("GRU", "LSTM", "SimpleRNN"), _recur),
+    **dict.fromkeys(("Permute", "Transpose"), _permute),
+    "RepeatVector": _repeat,
     "Reshape": _reshape,
     "Resizing": _over(2, _resize),
 }

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
-from convlint.model.network import Operation, Work, WorkKind
+from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
 from convlint.readers.operations import ConvFlow, ConvOutput, Effect, Operations, Shape, ValueOrigin, one_element
 
@@ -305,6 +305,7 @@ class GraphOperations(Operations):
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
         self._row_means: set[int] = set()  # operations: means over the last axis
+        self._biases: set[int] = set()  # operations: additions of a row that is stored
         # Reshapes to fewer channels: torch.onnx writes GroupNorm as an instance norm over one row for each group.
         self._rows_of_groups: set[int] = set()
 
@@ -373,6 +374,9 @@ class GraphOperations(Operations):
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
         if op == "ReduceMean" and shapes[0] and before[0] and shapes[0][:-1] == before[0][:-1]:
             self._row_means.add(len(self._met))
+        stored = [scope.shape(name) for name in names if name not in self._maps]
+        if op == "Add" and len(stored) == 1 and stored[0] and shapes[0] and _is_row(stored[0], shapes[0][-1]):
+            self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
             self._rows_of_groups.add(len(self._met))
         if effect is None:
@@ -411,7 +415,13 @@ class GraphOperations(Operations):
         name = text(node.op_type)
         if op == "InstanceNormalization" and self._maps[read[0]].operation in self._rows_of_groups:
             name = "group_norm"
-        return self.worked(kind, name, before, writes, constants, inner=inner)
+        product = _attention(node, before) if op == "Attention" else ()
+        if product:
+            kind = "attention"
+        factor = kind == "multiply" and len(read) == 1  # of each channel, a parameter in fp32
+        in_32_bits = factor or (kind in IN_32_BITS and name not in ("InstanceNormalization", "GridSample"))
+        work = replace(self.worked(kind, name, before, writes, constants, inner=inner), in_32_bits=in_32_bits)
+        return replace(work, product=product) if work.kind == "attention" else work
 
     def graph_finished(self, outputs: Sequence[str], layers: Sequence[ConvLayer]) -> tuple[Operation, ...]:
         """All operations of the graph, whose outputs are `outputs` and whose convolutions are `layers`."""
@@ -429,28 +439,52 @@ class GraphOperations(Operations):
         return self.finished(layers, range(len(layers)))
 
     def _join_composites(self) -> None:
-        """Gives the last node of each composite the work of one kernel, and the others none."""
+        """Leaves of each composite its last node, which has the work of one kernel and reads the tensor that all do.
+
+        A row that is added to a product with stored weights is the bias of a linear layer.
+        """
         readers: list[list[int]] = [[] for _ in self._met]
         for number, operation in enumerate(self._met):
             for source in set(operation.inputs):
                 readers[source].append(number)
+        joined = set[int]()
         for last in reversed(range(len(self._met))):
+            if last in joined:
+                continue
+            first = self._met[last].inputs[0] if last in self._biases else last
+            work, product = self._met[last].work, self._met[first].work
+            if work is not None and product is not None and product.kind == "linear" and readers[first] == [last]:
+                row = product.product[2]
+                self._met[last] = replace(
+                    self._met[first],
+                    output=self._met[last].output,
+                    work=replace(product, weights=product.weights + row),
+                )
+                joined.add(first)
+                continue
             composite, works = self._composite(last, readers)
             if composite is None:
                 continue
             elements = max(max(work.reads) for work in works.values())
             means = [work for work in works.values() if work.op == "ReduceMean"]
             row = means[0].reads[0] // max(1, means[0].writes) if means else 0
-            for number in works:
-                self._met[number] = replace(self._met[number], work=None)
-            inputs = self._met[last].inputs
-            nearest = max(inputs)  # the other leads back to the same tensor
-            work = Work(
-                kind=composite.kind, op=composite.op, writes=elements,
-                reads=tuple([elements if source == nearest else 0 for source in inputs]),
-                weights=2 * row if composite.ends == "Add" else 0,
+            parts = [self._met[number] for number in works]
+            (source,) = {index for part in parts for index in part.inputs} - works.keys()
+            opaque = next((part for part in parts if part.kind == "reshape"), None)
+            self._met[last] = replace(
+                self._met[last], kind="identity" if opaque is None else "reshape", inputs=(source,),
+                where="" if opaque is None else opaque.where,
+                work=Work(kind=composite.kind, op=composite.op, reads=(elements,), writes=elements,
+                          weights=2 * row if composite.ends == "Add" else 0,
+                          in_32_bits=composite.kind in IN_32_BITS),
             )  # fmt: skip
-            self._met[last] = replace(self._met[last], work=work)
+            joined |= works.keys() - {last}
+        kept = [number for number in range(len(self._met)) if number not in joined]
+        now = {number: index for index, number in enumerate(kept)}
+        self._met = [
+            replace(self._met[number], inputs=tuple([now[index] for index in self._met[number].inputs]))
+            for number in kept
+        ]
 
     def _composite(
         self, last: int, readers: Sequence[Sequence[int]]
@@ -500,6 +534,24 @@ def _channels_last(graph: onnx.GraphProto, inputs: Sequence[str]) -> dict[str, i
             if last > 1 and order == [0, last, *range(1, last)]:
                 last_axes.setdefault(source, last)
     return last_axes
+
+
+def _is_row(shape: Shape, last: int | None) -> bool:
+    """Whether a tensor has one number for each element of the `last` axis, of more than one."""
+    return shape[-1:] == (last,) and prod(map(_size, shape)) == _size(last) > 1
+
+
+def _attention(node: onnx.NodeProto, before: Sequence[Shape | None]) -> tuple[int, ...]:
+    """(heads of all images, queries, keys, width) of an Attention node; () where an operand is no known map."""
+    heads = next((attribute.i for attribute in node.attribute if attribute.name == "q_num_heads"), 0)
+    queries, keys = (*before, None, None)[:2]
+    if len(before) < 3 or queries is None or keys is None:
+        return ()
+    if len(queries) == 3 and heads > 0:  # the width holds all heads
+        return (_size(queries[0]) * heads, _size(queries[1]), _size(keys[1]), _size(queries[2]) // heads)
+    if len(queries) == len(keys) == 4:
+        return (_size(queries[0]) * _size(queries[1]), _size(queries[2]), _size(keys[2]), _size(queries[3]))
+    return ()
 
 
 def _size(size: int | None) -> int:

@@ -15,6 +15,7 @@ from convlint.model.report import InputError
 from convlint.readers import Outcome, Reader, ReadOptions
 from convlint.readers.bounded_json import refuse_layers
 from convlint.readers.children.parser import TOO_MUCH_MEMORY
+from convlint.readers.inputs import how_to_set
 from convlint.readers.onnx.file import (
     infer,
     load,
@@ -206,7 +207,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     for label, op in walk.unknown_convolutions.items():
         messages.append(f"node {label!r}: {op} looks like a convolution, but is not one that convlint knows")
     if not untrusted:
-        messages += _unresolved(graph, inputs, layers, has_batch=options.batch is not None)
+        messages += _unresolved(graph, inputs, layers)
     operations = walk.steps.graph_finished([value.name for value in graph.output], layers)
     # What a body runs several times, or one of two branches, is no single step.
     bodies = any(node.op_type in BODIES for node in graph.node)
@@ -226,7 +227,7 @@ def _edge(
     return Edge(consumer=index, producers=producers, source=source, C=channels, H=layer.H, W=layer.W, D=layer.D)
 
 
-def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer], *, has_batch: bool) -> list[str]:
+def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer]) -> list[str]:
     """A message on why sizes are unknown and how to give them, if any is: the first cause that applies."""
     unknown = sum(None in (layer.N, layer.C, layer.D, layer.H, layer.W, layer.K, layer.P, layer.Q) for layer in layers)
     if not unknown:
@@ -241,7 +242,7 @@ def _unresolved(graph: Any, inputs: list[Any], layers: list[ConvLayer], *, has_b
             continue
         if not axes or not all(axis.dim_value for axis in axes):
             shape = "x".join(str(axis.dim_value or text(axis.dim_param) or "?") for axis in axes) or "of unknown rank"
-            how = f"set it with {'' if has_batch else '--batch N or '}--input {value.name}=Nx3x224x224"
+            how = how_to_set(value.name, [axis.dim_value or None for axis in axes])
             return [f"{summary}; input {value.name!r} is {shape}; {how}"]
     scope = GraphScope(graph)
     for node in graph.node:

@@ -14,7 +14,7 @@ from convlint.files.located_yaml import Value, fault
 from convlint.model.errors import InputFault, shown, suggestion
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import BATCH_NORMS, SPLITS, Edge, Operation, OperationKind, Work, WorkKind
+from convlint.model.network import BATCH_NORMS, IN_32_BITS, SPLITS, Edge, Operation, OperationKind, Work, WorkKind
 from convlint.model.report import InputError
 from convlint.readers.bounded_json import MOST_LAYERS, MOST_MESSAGES, MOST_PRODUCERS, MOST_READS
 from convlint.readers.spec.fields import CANONICAL, NEUTRAL, PADS, SIZES, Fields, read_fields, word
@@ -95,7 +95,6 @@ OF_STEPS = frozenset(
 # Kinds of work that fit behind a layer of any width; `_OF_TASKS` are exceptions, whose width a task decides.
 _OF_ANY_WIDTH: frozenset[WorkKind] = frozenset((*BATCH_NORMS, "layer norm", "activation", "max pool", "pool"))
 _OF_TASKS = frozenset(("sigmoid", "tanh"))
-_IN_32_BITS: frozenset[WorkKind] = frozenset(("layer norm", "group norm", "softmax", "resize"))
 
 
 class SpecOperations:
@@ -217,8 +216,8 @@ def work_of(
         weights = 2 * (shape.C or 0)
     return Work(
         kind=kind, op=op, reads=tuple(reads), writes=writes, weights=weights, product=product,
-        # Autocast leaves an instance norm as it arrives; a learned scale of channels is a parameter in fp32.
-        in_32_bits=(kind in _IN_32_BITS and op != "instancenorm") or (op == "scale" and len(inputs) == 1),
+        # A learned scale of channels is a parameter in fp32.
+        in_32_bits=(kind in IN_32_BITS and op != "instancenorm") or (op == "scale" and len(inputs) == 1),
     )  # fmt: skip
 
 

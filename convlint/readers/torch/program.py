@@ -31,7 +31,7 @@ from convlint.readers.bounded_json import (
     refuse_layers,
 )
 from convlint.readers.bounded_zip import open_zip, read_member
-from convlint.readers.inputs import by_name, parse_shape
+from convlint.readers.inputs import by_name, how_to_set, parse_shape
 from convlint.readers.operations import ConvFlow, ConvOutput, ValueOrigin, elements
 from convlint.readers.torch.kinds import CONVOLUTIONS, DETACHES, MAY_COPY, NORM, VIEWS, is_frozen, role, writes_in_place
 from convlint.readers.torch.layers import ConvCall, TracedOperations, network_of, unbatched
@@ -310,7 +310,7 @@ class ProgramTensors:
             sizes = [size for _, size in self._sizes(name)]
             if None in sizes:
                 shape = "x".join("?" if size is None else str(size) for size in sizes)
-                return f"input {name!r} is {shape}; set it with --batch N or --input {name}=Nx3x224x224"
+                return f"input {name!r} is {shape}; {how_to_set(name, sizes)}"
         return "some sizes depend on values that are known only when the program runs"
 
     def _sizes(self, name: str) -> list[tuple[Node, int | None]]:

@@ -169,6 +169,15 @@ def test_a_dtype_that_cannot_run_stays_where_it_has_to(plan: Any, stays: tuple[s
     assert "comes first" not in ran.out
 
 
+def test_what_comes_first_is_said_once_for_layers_of_several_dtypes(plan: Any) -> None:
+    text = (
+        "version: 1\nmode: inference\ndefaults: { N: 8, dtype: fp8 }\nlayers:\n"
+        "  - { name: a, C: 16, H: 32, W: 32, K: 64, kernel_size: 3 }\n"
+        "  - { name: b, K: 64, kernel_size: 3, dtype: bf16 }\n"
+    )
+    assert plan(text, "--gpu", "gtx-1660-ti").out.count("CL107 comes first: fp16") == 1
+
+
 def test_results_are_kept(plan: Any) -> None:
     found = document(plan(NET, "--keep", "results", "-o", "json"))
     assert {step["safety"] for step in found["steps"]} == {"safe"}

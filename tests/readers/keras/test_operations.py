@@ -64,7 +64,7 @@ LAYERS: list[tuple[Any, str, int | None, int | None, int | None]] = [
     (lambda: L.Flatten(), "reshape", 576, 1, 1),
     (lambda: L.Reshape((8, 12, 6)), "reshape", 6, 8, 12),
     (lambda: L.Reshape((4, 12, 12)), "reshape", 12, 4, 12),
-    (lambda: L.Permute((2, 1, 3)), "reshape", None, None, None),
+    (lambda: L.Permute((2, 1, 3)), "reshape", 12, 6, 8),
     (lambda: L.Dense(10), "reshape", 10, 8, 6),
     (lambda: L.EinsumDense("abcd,de->abce", output_shape=(8, 6, 12)), "reshape", None, None, None),
 ]

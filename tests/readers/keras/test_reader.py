@@ -205,6 +205,68 @@ def test_sequential_without_an_input_layer(tmp_path: Path) -> None:
     assert sizes(network) == {"a": [((2, 16, 16, 3), (2, 14, 14, 8))], "b": [((2, 7, 7, 8), (2, 5, 5, 8))]}
 
 
+def text_model() -> Any:
+    return keras.Sequential([keras.Input((9,), dtype="int32"), L.Embedding(20, 6), L.Dropout(0.1), L.Conv1D(8, 3)])
+
+
+def turned_model() -> Any:
+    inputs = keras.Input((3, 8, 6))
+    x = L.Conv2D(4, 3)(L.Permute((2, 3, 1))(inputs))
+    x = keras.ops.concatenate([keras.ops.transpose(x, (0, 2, -3, 3))] * 2, axis=-1)
+    return keras.Model(inputs, L.Conv2D(5, 1)(keras.ops.reshape(x, (-1, 2, 12, 4))))
+
+
+def recurrent_model() -> Any:
+    inputs = keras.Input((6,))
+    x = L.GRU(8, return_sequences=True)(L.RepeatVector(10)(inputs))
+    x = L.Bidirectional(L.LSTM(4, return_sequences=True))(L.Conv1D(8, 3)(x))
+    x = L.MultiHeadAttention(2, 4)(x, x)
+    x = L.Conv1D(4, 3)(L.LayerNormalization()(x))
+    return keras.Model(inputs, L.Conv1D(4, 1)(keras.ops.expand_dims(L.SimpleRNN(5)(x), 1)))
+
+
+def gated_model() -> Any:
+    inputs = keras.Input((8, 6, 4))
+    x = keras.ops.relu(L.Conv2D(4, 3)(inputs))
+    gate = keras.ops.sigmoid(L.Conv2D(4, 1)(keras.ops.mean(x, axis=(1, -2), keepdims=True)))
+    x = L.Conv2D(6, 1)(keras.ops.divide(keras.ops.multiply(x, gate), gate))
+    return keras.Model(inputs, L.Conv1D(3, 1)(keras.ops.max(x, axis=1)))
+
+
+def test_functions_have_the_sizes_of_their_results(tmp_path: Path) -> None:
+    assert one(save(tmp_path, gated_model()), batch=2).whole
+
+
+@pytest.mark.parametrize("made", [text_model, turned_model, recurrent_model, gated_model])
+def test_sizes_behind_what_is_no_image(tmp_path: Path, made: Any) -> None:
+    model = made()
+    given = np.zeros((2, *model.inputs[0].shape[1:]), model.inputs[0].dtype)
+    assert sizes(one(save(tmp_path, model), batch=2)) == observed(model, given)
+
+
+def test_a_sequential_model_keeps_the_batch_behind_a_layer_of_unknown_shape(tmp_path: Path) -> None:
+    around = L.Bidirectional(L.LSTM(4, return_sequences=True))
+    model = keras.Sequential([keras.Input((9, 6)), around, L.Dropout(0.1), L.Conv1D(8, 3)])
+    (layer,) = one(save(tmp_path, model), batch=2).layers
+    assert (layer.N, layer.C, layer.W, layer.Q) == (2, 8, 9, 7)
+
+
+def test_why_no_step_is_known_is_said(tmp_path: Path) -> None:
+    inputs = keras.Input((8, 8, 4))
+    padded = keras.ops.pad(L.Conv2D(4, 3)(inputs), [[0, 0], [1, 1], [1, 1], [0, 0]])
+    path = save(tmp_path, keras.Model(inputs, L.Conv2D(4, 3)(padded)))
+    assert one(path, batch=2).notes == ("step unknown: 1 of 1 operations have unknown sizes (Pad)",)
+    network, errors = read(path, ReadOptions())
+    assert network is not None
+    assert (network.notes, len(errors)) == ((), 1)  # the batch comes first
+
+
+def test_the_layer_whose_output_is_not_known_is_named(tmp_path: Path) -> None:
+    odd = called({"class_name": "Odd", "module": "keras.layers", "name": "o", "config": {"name": "o"}}, ["i", 0, 0])
+    path = with_config(tmp_path / "m.keras", functional("m", [odd, conv("c", "o")], "c"))
+    assert message(path, batch=2) == "some convolutions have unknown sizes: what layer 'o', Odd, makes is not known"
+
+
 def test_time_distributed(tmp_path: Path) -> None:
     start = keras.Input((5, 16, 16, 3))
     model = keras.Model(start, L.TimeDistributed(L.Conv2D(8, 3, name="inner"))(start))
@@ -254,6 +316,13 @@ def test_a_class_of_a_script_or_of_another_library_is_said(tmp_path: Path, of_sc
     mine = {"class_name": "Mine", "name": "m", "config": {"name": "m"}, **of_script}
     model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
     assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
+
+
+@pytest.mark.parametrize("kind", ["Embedding", "Dense", "Reshape"])
+def test_a_class_of_ones_own_may_have_the_name_of_a_layer(tmp_path: Path, kind: str) -> None:
+    mine = {"class_name": kind, "name": "m", "config": {"name": "m"}, "module": "mine", "registered_name": kind}
+    model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
+    assert f"layer 'm': {kind} is a class of its own" in message(with_config(tmp_path / "m.keras", model))
 
 
 @pytest.mark.parametrize("layer", [3, "conv2", {"units": 4}])

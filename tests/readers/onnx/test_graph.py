@@ -560,6 +560,72 @@ def test_a_product_has_its_batch_whatever_stands_at_the_left(
     assert (work.kind, work.weights, work.product) == expected
 
 
+@pytest.mark.parametrize(
+    ("node", "in_32_bits"),
+    [
+        (lambda graph, y: graph.node("Softmax", y), True),
+        (lambda graph, y: graph.node("Resize", y, "", graph.numbers(1.0, 1.0, 2.0, 2.0)), True),
+        (lambda graph, y: graph.node("LayerNormalization", y, graph.constant(6)), True),
+        (lambda graph, y: layer_norm(graph, y), True),
+        (lambda graph, y: graph.node("Mul", y, graph.constant(1, 4, 1, 1)), True),
+        (lambda graph, y: graph.node("InstanceNormalization", y, graph.constant(4), graph.constant(4)), False),
+        (lambda graph, y: graph.node("Mul", y, graph.numbers(2.0)), False),
+        (lambda graph, y: graph.node("Add", y, graph.constant(1, 4, 1, 1)), False),
+        (lambda graph, y: graph.node("Relu", y), False),
+    ],
+    ids=["softmax", "resize", "layer norm", "parts of one", "scale", "instance norm", "number", "shift", "relu"],
+)  # fmt: skip
+def test_autocast_runs_in_32_bits_what_it_would_in_pytorch(
+    tmp_path: Path, node: Callable[[Graph, str], str], in_32_bits: bool
+) -> None:
+    graph = Graph((2, 3, 8, 6))
+    network = graph.read(tmp_path, graph.conv(node(graph, graph.conv("x", 3, 4)), 4, 8))
+    assert [one.work.in_32_bits for one in network.operations if one.work is not None] == [in_32_bits]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "settings", "maps", "expected"),
+    [
+        ((2, 3, 8, 6), {}, 3, ("attention", (6, 8, 8, 6))),
+        ((2, 8, 18), {"q_num_heads": 3, "kv_num_heads": 3}, 3, ("attention", (6, 8, 8, 6))),
+        ((2, 3, 8, 6), {}, 2, ("unknown", ())),  # of values that are stored
+    ],
+)
+def test_attention_has_its_heads_queries_keys_and_width(
+    tmp_path: Path, sizes: tuple[int, ...], settings: dict[str, int], maps: int, expected: tuple[str, tuple[int, ...]]
+) -> None:
+    graph = Graph()
+    source = graph.conv("x", 3, 3)
+    read = [graph.node("Reshape", source, graph.numbers(*sizes)) for _ in range(maps)]
+    y = graph.node("Attention", *read, *[graph.constant(*sizes) for _ in range(3 - maps)], **settings)
+    y = graph.node("Reshape", y, graph.numbers(2, 3, 8, 6))
+    network = graph.read(tmp_path, graph.conv(y, 3, 4), opset=23)
+    (work,) = [one.work for one in network.operations if one.work is not None]
+    assert (work.kind, work.product) == expected
+
+
+@pytest.mark.parametrize(
+    ("bias", "twice", "works"),
+    [
+        ((5,), False, [("linear", (1, 64, 5, 6), 35), ("activation", (), 0)]),
+        ((1, 1, 5), False, [("linear", (1, 64, 5, 6), 35), ("activation", (), 0)]),
+        ((8, 5), False, [("linear", (1, 64, 5, 6), 30), ("add", (), 0), ("activation", (), 0)]),  # each row its own
+        ((5,), True, [("linear", (1, 64, 5, 6), 30), ("add", (), 0), ("activation", (), 0), ("add", (), 0)]),
+    ],
+)
+def test_a_row_that_is_added_to_a_product_is_its_bias(
+    tmp_path: Path, bias: tuple[int, ...], twice: bool, works: list[tuple[str, tuple[int, ...], int]]
+) -> None:
+    graph = Graph()
+    product = graph.node("MatMul", graph.conv("x", 3, 4), graph.constant(6, 5))
+    y = graph.node("Relu", graph.node("Add", graph.constant(*bias), product))
+    if twice:
+        y = graph.node("Add", y, product)
+    network = graph.read(tmp_path, graph.conv(y, 4, 8))
+    found = [one.work for one in network.operations if one.work is not None]
+    assert [(work.kind, work.product, work.weights) for work in found] == works
+
+
 def test_a_product_of_numbers_has_no_price(tmp_path: Path) -> None:
     graph = Graph((2, 3, 8, 6))
     y = graph.conv("x", 3, 4)
@@ -621,6 +687,8 @@ def test_what_an_exporter_takes_apart_is_one_kernel(
     assert [(work.kind, sum(work.reads), work.writes, work.weights) for work in works] == [
         (kind, 384, 384, weights), ("activation", 384, 384, 0)
     ]  # fmt: skip
+    chain = network.operations[1:]  # each reads only the one before: no gradients of a tensor have to be summed up
+    assert [one.inputs for one in chain] == [(number,) for number in range(len(chain))]
 
 
 @pytest.mark.parametrize(

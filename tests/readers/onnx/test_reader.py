@@ -378,8 +378,8 @@ def test_symbolic_sizes(tmp_path: Path) -> None:
         model([conv_node("x", "y", "c")], [value("x", ["n", 3, "h", "w"])], ["y"], [weight("w", [8, 3, 3, 3])]),
     )
     assert "input 'x' is nx3xhxw" in message(path)
-    assert "--batch N or --input x=" in message(path)
-    assert "set it with --input x=" in message(path, batch=4)
+    assert "set it with --input x=8x3x224x224" in message(path)  # a batch alone is not enough
+    assert "set it with --input x=4x3x224x224" in message(path, batch=4)
     for given_inputs in ({"x": "Nx3x32x48"}, {"": "4x3x32x48"}):
         (layer,) = one(path, batch=4, inputs=given_inputs).layers
         assert (layer.N, layer.C, layer.H, layer.W, layer.P, layer.Q) == (4, 3, 32, 48, 32, 48)

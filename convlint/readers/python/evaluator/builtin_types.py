@@ -1,4 +1,4 @@
-"""The built-in types: methods of strings, lists and dicts, the order of items, and `isinstance`."""
+"""The built-in types: methods of strings, lists and dicts, patterns, the order of items, and `isinstance`."""
 
 from __future__ import annotations
 
@@ -55,6 +55,8 @@ def method(machine: Machine, receiver: Items | Table | Const, name: str, call: L
     """Return the result of `receiver.name(...)`; None if it is unknown."""
     if isinstance(receiver, Items):
         return _list_method(machine, receiver, name, call)
+    if isinstance(receiver, Table) and name not in METHODS_OF_DICT:
+        return machine.apply(named(receiver, name), call)
     if isinstance(receiver, Table):
         return _dict_method(machine, receiver, name, call)
     return _text_method(machine, receiver, name, call)
@@ -146,6 +148,11 @@ def _list_method(machine: Machine, receiver: Items, name: str, call: LibraryCall
             machine.heap.edit(receiver).complete = False
         return result or unknown("call")
     match name, args:
+        case (("tolist" | "as_list"), []):
+            return machine.sequence("list", receiver.items[:], complete=receiver.complete, why=receiver.why)
+        case "astype", [Name(name=kind)] if receiver.kind == "array" and kind.startswith(("builtins.int", "numpy.int")):
+            whole = [machine.call(Name("builtins.int"), [item], {}, call.node, call.file) for item in receiver.items]
+            return machine.sequence("array", whole)
         case "copy", _:
             return machine.sequence(receiver.kind, receiver.items[:], complete=receiver.complete, why=receiver.why)
         case (("index" | "count"), [value]) if receiver.complete:
@@ -230,8 +237,22 @@ def _popped(cell: Items, key: Value) -> Value | None:
     return cell.items.pop(at) if at is not None else unknown("call")
 
 
+METHODS_OF_DICT = frozenset((*dir(dict), "move_to_end"))
 _CHANGES_DICT = frozenset({"clear", "pop", "popitem", "setdefault", "update", "move_to_end", "__setitem__", "__ior__",
-                           "__delitem__"})  # fmt: skip
+                           "__delitem__", "__init__"})  # fmt: skip
+
+
+def of_items(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> Value | None:
+    """Return the result of a method of dict of an object that derives from it; None if it is unknown."""
+    own = receiver if isinstance(receiver, Table) else operations.items_of(receiver)
+    return _dict_method(machine, own, name, call) if own is not None else None
+
+
+def named(receiver: Table, name: str) -> Value:
+    """Return an attribute of a namespace, or of a dict whose items are its attributes: no other dict has such ones."""
+    cell = receiver.cell
+    value = receiver if name == "__dict__" else cell.items.get(name)
+    return value if value is not None else unknown("call" if cell.complete else cell.why)
 
 
 def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall) -> Value | None:
@@ -300,11 +321,12 @@ def _changed_dict(machine: Machine, receiver: Table, name: str, call: LibraryCal
         case "setdefault", [_, *_]:
             heap.edit(owner).complete = False  # another key may be there; those that are, stay what they are
             return unknown("call")
-        case "update", args:
-            mine = heap.edit(owner)
+        case (("update" | "__init__"), args):
+            mine, of = heap.edit(owner), receiver.of
             # `self.__dict__.update(kwargs)` may set any attribute.
-            if receiver.of is not None and not (call.exact and all(isinstance(arg, Table) for arg in args)):
-                machine.calls.open_attributes(receiver.of)
+            is_plain = of is not None and operations.items_of(of) is None
+            if of is not None and is_plain and not (call.exact and all(isinstance(arg, Table) for arg in args)):
+                machine.calls.open_attributes(of)
                 return NONE
             for value in args:
                 machine.update(mine, value)
@@ -350,6 +372,40 @@ def ordered(machine: Machine, items: list[Value], call: LibraryCall) -> list[Val
     return [items[at] for at in places]
 
 
+# Patterns
+
+_LONGEST_PATTERN, _LONGEST_SEARCHED, _MOST_REPEATS = 100, 200, 2  # those that names of layers need are shorter
+
+
+def matching(function: Callable[..., Any]) -> Callable[[Machine, LibraryCall], Value | None]:
+    """Adapt a function of the module `re`, for known strings on which it cannot take long."""
+
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
+        texts = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, str)]
+        if len(texts) != len(call.args) or call.keywords or not call.exact or len(texts) < 2:
+            return None
+        if not _is_harmless(texts[0]) or len(texts[-1]) > _LONGEST_SEARCHED:
+            return None
+        try:
+            result = function(*texts)
+        except (re.error, TypeError, ValueError, OverflowError, RecursionError, MemoryError):
+            return None
+        stated = stated_by(*call.args)
+        if isinstance(result, str):
+            return Const(result, stated) if len(result) <= LONGEST else None
+        if not all(isinstance(part, str) for part in result):
+            return None
+        return machine.sequence("list", [Const(part, stated) for part in result[:LONGEST]])
+
+    return run
+
+
+def _is_harmless(pattern: str) -> bool:
+    """Whether a pattern takes time polynomial in the length of the string: it has no repeat within a repeat."""
+    repeats = len(re.findall(r"[*+?{]", pattern))
+    return len(pattern) <= _LONGEST_PATTERN and repeats <= _MOST_REPEATS and not re.search(r"\)[*+?{]|\\[0-9]", pattern)
+
+
 # isinstance
 
 _CONVOLUTION = re.compile(r"torch\.nn\.Conv(?:Transpose)?[123]d")
@@ -390,6 +446,8 @@ def _is_of_class(value: Value, of: Class) -> bool | None:
 
 def _is_of_name(machine: Machine, value: Value, name: str) -> bool | None:
     last = name.rsplit(".", 1)[-1]
+    if isinstance(value, Items) and value.kind == "array":
+        return last == "ndarray"
     if name.startswith(("builtins.", "typing.", "collections.", "numbers.", "types.", "six.")):
         return _is_of_builtin(value, last)
     if isinstance(value, Instance) and isinstance(value.cls, Name):

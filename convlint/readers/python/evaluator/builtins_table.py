@@ -12,12 +12,22 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from convlint.readers.python.evaluator.builtin_types import NotPlain, is_instance, keys_of, ordered, plain
+from convlint.readers.python.evaluator.builtin_types import (
+    METHODS_OF_DICT,
+    NotPlain,
+    is_instance,
+    keys_of,
+    matching,
+    of_items,
+    ordered,
+    plain,
+)
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.names_of import bound_in_functions
-from convlint.readers.python.evaluator.operations import binary, computed, get, put_key, take_next
+from convlint.readers.python.evaluator.operations import binary, computed, get, has_key, put_key, take_next
 from convlint.readers.python.evaluator.values import (
+    DICTS,
     NONE,
     Class,
     Const,
@@ -50,7 +60,6 @@ if TYPE_CHECKING:
 Known = Callable[["Machine", LibraryCall], "Value | None"]
 BUILTINS = frozenset(dir(builtins)) | {"reveal_type"}
 _LONGEST_NUMBER = 1000  # digits
-_LONGEST_PATTERN, _LONGEST_SEARCHED, _MOST_REPEATS = 100, 200, 2  # patterns that names of layers need are shorter
 _CONFIGS = (
     "json.load", "yaml.", "omegaconf.", "hydra.", "argparse.", "absl.flags", "toml", "configparser.", "os.environ",
     "os.getenv", "click.", "mmengine.Config", "mmcv.Config", "yacs.", "ml_collections.",
@@ -205,6 +214,13 @@ def _cast(kind: str) -> Known:
     return run
 
 
+def _array(machine: Machine, call: LibraryCall) -> Value | None:
+    """Return an array of NumPy of whole numbers, in one dimension."""
+    items = _first(machine, call) if len(call.args) == 1 and not call.keywords else None
+    whole = items and all(isinstance(item, Const) and item.value.__class__ is int for item in items)
+    return machine.sequence("array", items) if items and whole else None
+
+
 def _to_tuple(count: int) -> Known:
     """Return PyTorch's `_pair` or timm's `to_2tuple`: a tuple as it is, and a number `count` times."""
 
@@ -231,6 +247,13 @@ def _entries(machine: Machine, call: LibraryCall, args: list[Value]) -> Entries:
     if not call.exact:
         entries.complete, entries.why = False, "caller"
     return entries
+
+
+def _of_dict(name: str) -> Known:
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
+        return of_items(machine, call.args[0], name, call.with_args(call.args[1:], call.keywords))
+
+    return run
 
 
 def _default_dict(machine: Machine, call: LibraryCall) -> Value | None:
@@ -471,6 +494,8 @@ def _has(machine: Machine, value: Value, name: str) -> bool | None:
         all_known = certain and all(isinstance(base, Class) for base in value.order or [value])
         # Every class has special attributes that its source does not define.
         return False if all_known and not name.startswith("__") else None
+    if isinstance(value, Table):
+        return True if name in METHODS_OF_DICT else has_key(value.cell, name)
     if isinstance(value, Module):
         return True if not isinstance(machine.modules.member(value.path, name), Unknown) else None
     return None
@@ -706,35 +731,6 @@ def _module(machine: Machine, call: LibraryCall) -> Value | None:
     return None
 
 
-def _matching(function: Callable[..., Any]) -> Known:
-    """Adapt a function of the module `re`, for known strings on which it cannot take long."""
-
-    def run(machine: Machine, call: LibraryCall) -> Value | None:
-        texts = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, str)]
-        if len(texts) != len(call.args) or call.keywords or not call.exact or len(texts) < 2:
-            return None
-        if not _is_harmless(texts[0]) or len(texts[-1]) > _LONGEST_SEARCHED:
-            return None
-        try:
-            result = function(*texts)
-        except (re.error, TypeError, ValueError, OverflowError, RecursionError, MemoryError):
-            return None
-        stated = stated_by(*call.args)
-        if isinstance(result, str):
-            return Const(result, stated) if len(result) <= LONGEST else None
-        if not all(isinstance(part, str) for part in result):
-            return None
-        return machine.sequence("list", [Const(part, stated) for part in result[:LONGEST]])
-
-    return run
-
-
-def _is_harmless(pattern: str) -> bool:
-    """Whether a pattern takes time polynomial in the length of the string: it has no repeat within a repeat."""
-    repeats = len(re.findall(r"[*+?{]", pattern))
-    return len(pattern) <= _LONGEST_PATTERN and repeats <= _MOST_REPEATS and not re.search(r"\)[*+?{]|\\[0-9]", pattern)
-
-
 _OF_MATH = (
     "ceil", "floor", "sqrt", "log", "log2", "log10", "exp", "gcd", "fabs", "trunc", "isclose", "sin", "cos", "tan",
     "isqrt", "hypot", "degrees", "radians", "copysign", "fmod", "pow",
@@ -742,6 +738,7 @@ _OF_MATH = (
 
 FUNCTIONS: Mapping[str, Known] = {
     **{f"builtins.{item.__name__}": _plain(item) for item in (int, float, str, round, abs, ord, chr, hex, bin, repr)},
+    "numpy.array": _array, "numpy.asarray": _array,
     **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
     **{f"{module}.{name}": _plain(getattr(math, name))
        for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},
@@ -750,9 +747,10 @@ FUNCTIONS: Mapping[str, Known] = {
     "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
     "builtins.all": _logic(all_true), "builtins.any": _logic(any_true),
     "builtins.len": _len, "builtins.range": _range, "builtins.list": _cast("list"), "builtins.tuple": _cast("tuple"),
+    **{f"builtins.dict.{name}": _of_dict(name) for name in METHODS_OF_DICT if name != "__class__"},
     "builtins.set": _cast("set"), "builtins.frozenset": _cast("set"), "builtins.dict.fromkeys": _from_keys,
     **{name: lambda machine, call: machine.table(_entries(machine, call, call.args))
-       for name in ("builtins.dict", "collections.OrderedDict", "typing.OrderedDict")},
+       for name in (*DICTS, "typing.OrderedDict", "types.SimpleNamespace", "argparse.Namespace", "addict.Dict")},
     "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
     "builtins.sorted": _sorted, "builtins.reversed": _reversed, "builtins.iter": _iter,
     "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
@@ -788,6 +786,6 @@ FUNCTIONS: Mapping[str, Known] = {
     "operator.add": _operated(ast.Add), "operator.mul": _operated(ast.Mult), "operator.sub": _operated(ast.Sub),
     "operator.floordiv": _operated(ast.FloorDiv), "operator.getitem": _item, "operator.itemgetter": _item_getter,
     "convlint.itemgetter": lambda machine, call: _item(machine, call.with_args(call.args[::-1], {})),
-    "importlib.import_module": _module, "re.split": _matching(re.split), "re.findall": _matching(re.findall),
-    "re.sub": _matching(re.sub),
+    "importlib.import_module": _module, "re.split": matching(re.split), "re.findall": matching(re.findall),
+    "re.sub": matching(re.sub),
 }  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ from convlint.readers.python.evaluator.limits import DEEPEST, RECURSION
 from convlint.readers.python.evaluator.paths import RAISES, RETURNED, RETURNS, YIELDED, KindTest, Scope, fork, gather
 from convlint.readers.python.evaluator.statements import Code, is_wrapper
 from convlint.readers.python.evaluator.values import (
+    DICTS,
     NONE,
     Class,
     Const,
@@ -30,6 +31,8 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    behind,
+    derives,
     order_of,
     reason,
     undecided,
@@ -256,7 +259,8 @@ class Calls:
         machine, args = self.machine, call.args
         if isinstance(receiver, Instance) and name == "__setattr__" and len(args) == 2:
             return builtins_table.set_named(machine, receiver, args[0], args[1], plainly=True)
-        result = machine.library.method(machine, receiver, name, call)
+        result = builtin_types.of_items(machine, receiver, name, call)
+        result = result or machine.library.method(machine, receiver, name, call)
         if result is None:
             machine.give_away(call.values)
             self._may_change(call.values)
@@ -405,7 +409,7 @@ class Calls:
 
     def _computed(self, instance: Instance, cls: Class, name: str) -> Value | None:
         """Return the result of the source's `__getattr__`, which Python calls only for attributes that do not exist."""
-        if name.startswith("__"):
+        if name.startswith("__") or (name in builtin_types.METHODS_OF_DICT and derives(cls, DICTS)):
             return None
         method, _ = self.find(cls, "__getattr__")
         if method is None or self.machine.library.attribute(self.machine, instance, name) is not None:
@@ -435,8 +439,10 @@ class Calls:
                 if name == "func":
                     return value.function
                 return Table(machine.heap, value.keywords) if name == "keywords" else unknown("call")
-            case Const() if name in ("real", "numerator") and isinstance(value.value, int):
+            case Const() if name in ("real", "numerator", "value") and isinstance(value.value, int):
                 return value
+            case Table() if name not in builtin_types.METHODS_OF_DICT:
+                return builtin_types.named(value, name)
         return Partial(Name(f"convlint.method.{name}"), [value], {})
 
     def _attribute(self, value: Instance, name: str) -> Value:
@@ -475,6 +481,8 @@ class Calls:
             machine.heap.put(receiver, name, known if isinstance(known, Function) else value)
         elif isinstance(receiver, Module):
             machine.modules.put(receiver.path, Const(name), value)
+        elif isinstance(receiver, Table):
+            machine.heap.put(receiver.owner, name, value)
         else:
             machine.lost(value)
             if isinstance(receiver, Tensor):
@@ -485,7 +493,8 @@ class Calls:
     def set_plainly(self, receiver: Instance, name: str, value: Value) -> None:
         """Evaluate `object.__setattr__(receiver, name, value)`."""
         if name == "__dict__":
-            self.open_attributes(receiver)
+            if value is not receiver:  # as dicts write whose items are their attributes
+                self.open_attributes(receiver)
             return
         self.machine.heap.put(receiver, name, value)
         self.machine.library.set_attribute(self.machine, receiver, name, value)
@@ -509,7 +518,7 @@ class Calls:
             if self.find(cls, name)[0] is not None:
                 cls.namespace[name] = unknown("caller")
         inherited = next((base.fields for base in parents if base.fields is not None), None)
-        by_base = _derives(cls, _MAKES_FIELDS)
+        by_base = derives(cls, _MAKES_FIELDS)
         if is_record or by_base or inherited is not None:
             own = [
                 statement.target.id
@@ -546,7 +555,7 @@ class Calls:
 
     def is_enum(self, cls: Class) -> bool:
         """Whether the class is an enumeration."""
-        return _derives(cls, _ENUMS)
+        return derives(cls, _ENUMS)
 
     def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
         """Return an attribute of the class and its bases, behind `after` if given, and whether it is certain.
@@ -570,7 +579,7 @@ class Calls:
     def _find(self, cls: Class, name: str, after: Class | None) -> tuple[Value | None, bool]:
         certain = True
         open_: Value | None = None  # that some paths alone bind, so that a base's is meant on the others
-        for base in _behind(cls, after):
+        for base in behind(cls, after):
             if isinstance(base, Class):
                 cell = base.cell
                 value = cell.items.get(name)
@@ -589,7 +598,7 @@ class Calls:
 
     def framework_base(self, cls: Class, after: Class | None = None) -> str:
         """Return the name of the first base outside the source, behind `after`; '' if there is none but `object`."""
-        return next((of.name for of in _behind(cls, after) if isinstance(of, Name) and of.name not in _PLAIN), "")
+        return next((of.name for of in behind(cls, after) if isinstance(of, Name) and of.name not in _PLAIN), "")
 
     def method_of(self, instance: Instance, name: str) -> Value | None:
         """Return the bound method that the source defines; None if it defines none."""
@@ -679,7 +688,9 @@ class Calls:
         if not certain:
             machine.heap.edit(instance).complete = False
         base = self.framework_base(instance.cls, after)
-        if base and not machine.library.initialize(machine, instance, base, call):
+        if base in DICTS:
+            self._by_library(instance, "__init__", call)
+        elif base and not machine.library.initialize(machine, instance, base, call):
             machine.give_away(call.values)
             machine.heap.edit(instance).complete = False
 
@@ -753,7 +764,7 @@ class Calls:
     def fields_of(self, instance: Instance) -> list[Value] | None:
         """Return the items of a loop over a named tuple; None if the object is none."""
         cls = instance.cls
-        if not isinstance(cls, Class) or cls.fields is None or not _derives(cls, (_TUPLE,)):
+        if not isinstance(cls, Class) or cls.fields is None or not derives(cls, (_TUPLE,)):
             return None
         return [instance.attributes.get(name, unknown("call")) for name in cls.fields]
 
@@ -774,7 +785,7 @@ class Calls:
             else:
                 value = self._field_default(self.find(cls, name)[0], call.node, cls.file)
             machine.heap.put(instance, name, value)
-        names = ("__post_init__", "setup") if _derives(cls, (_LINEN,)) else ("__post_init__",)
+        names = ("__post_init__", "setup") if derives(cls, (_LINEN,)) else ("__post_init__",)
         for name in names:
             if (after := self.method_of(instance, name)) is not None:
                 machine.call(after, [], {}, call.node, cls.file)
@@ -787,14 +798,3 @@ class Calls:
             make = default.keywords.get("default_factory")
             return self.machine.call(make, [], {}, node, file) if make is not None else unknown("call")
         return default if default is not None else unknown("call")
-
-
-def _derives(cls: Class, bases: Collection[str]) -> bool:
-    """Whether one of the classes of libraries that it derives from is among `bases`."""
-    return any(isinstance(base, Name) and base.name in bases for base in cls.order or ())
-
-
-def _behind(cls: Class, after: Class | None) -> list[Value]:
-    """Return the classes that attributes are looked for in, behind `after` if it is among them."""
-    order = cls.order or [cls]
-    return order[order.index(after) + 1 :] if after in order else order

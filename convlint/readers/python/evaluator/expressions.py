@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from convlint.readers.python.evaluator import names_of, operations
@@ -28,6 +28,7 @@ from convlint.readers.python.evaluator.values import (
     defaults_in,
     literal,
     stated_by,
+    text_of,
     undecided,
     union,
     unknown,
@@ -222,6 +223,8 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
             return call_inherited
         receiver = compiler.expression(func.value, name if attr in ("copy", "items", "values") else "")
+        if attr == "save_hyperparameters":
+            return lambda scope: _save_parameters(scope, receiver(scope), arguments(scope)[0])
         of_config = _names_config(func.value)
 
         def call_method(scope: Scope) -> Value:
@@ -246,6 +249,26 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
         return scope.machine.apply(value, LibraryCall(node, scope.file, *arguments(scope)))
 
     return run
+
+
+def _save_parameters(scope: Scope, receiver: Value, args: Sequence[Value]) -> Value:
+    """Evaluate Lightning's `self.save_hyperparameters()`: `self.hparams` holds the parameters of the constructor.
+
+    Of those that it leaves out nobody asks there. An argument that is no name has the parameters itself.
+    """
+    machine, node = scope.machine, scope.function.node if scope.function is not None else None
+    if args and text_of(args[0]) is None:
+        machine.set_attribute(receiver, "hparams", args[0])
+    elif node is not None:
+        held, given, others = Entries({}), scope.variables, node.args.kwarg
+        for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs):
+            value = given.get(arg.arg, unknown("call"))
+            if value is not receiver:
+                held.items[arg.arg] = value
+        if others is not None:
+            machine.update(held, given.get(others.arg, unknown("call")))
+        machine.set_attribute(receiver, "hparams", machine.table(held))
+    return NONE
 
 
 def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope], tuple[Any, Any, bool]]:

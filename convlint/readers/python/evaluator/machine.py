@@ -21,8 +21,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator import builtins_table, names_of, operations
@@ -113,6 +115,8 @@ class Machine:
         self.recorded: list[Recorded] = []
         self.doubts: list[object] = []  # loops, `try` blocks and ended paths, which may keep a run from getting here
         self.skips: Callable[[Function], bool] | None = None  # whether a function is irrelevant, and need not be run
+        # Methods of a class that code elsewhere may call, and that are worth running
+        self.methods: Callable[[Class], Iterable[Function]] = lambda _: ()
         self.root = ""  # path:name of the root that runs
         self.steps = 0  # steps that are left
         self.remembered = 0  # steps of the root that memory saved: they count for the root, but took no time
@@ -180,7 +184,7 @@ class Machine:
         except (Exhausted, RecursionError):
             value, whole = unknown("limit"), False
         try:
-            for result in self._handed_out(frames, defaults):
+            for result in chain(self._methods_of(value, frames, defaults), self._handed_out(frames, defaults)):
                 besides.append(result)
         except (Exhausted, RecursionError):
             whole = False
@@ -193,6 +197,17 @@ class Machine:
         self.root = ""
         variables = [variable for frame in frames for variable in frame.variables.values()]
         return RootRun(value, recorded, besides, variables, whole)
+
+    def _methods_of(self, value: Value, frames: list[Scope], defaults: bool) -> Iterator[Value]:
+        """Yield the results of methods that were never called, of an object of the class that is the root."""
+        cls = self.running
+        own = isinstance(cls, Class) and isinstance(value, Instance) and value.cls is cls
+        for method in self.methods(cls) if own and isinstance(cls, Class) else ():
+            if method.node not in self.active:
+                bound = {"static": None, "class": cls}.get(method.kind, value)
+                result = self.calls.with_unknown(replace(method, bound=bound), defaults, frames)
+                self.lost(result)
+                yield result
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:
         """Yield the results of inner functions that were never called, such as constructors handed to a library."""
@@ -244,7 +259,8 @@ class Machine:
         if self.floor:
             more = self.least_steps + STEPS_OF_RECORD * len(self.recorded)
             self.floor = max(self.recorded_at - self.remembered - more, 0)
-        if self.steps < self.floor:
+        # What a module itself defines or computes is needed by all that import it.
+        if self.steps < self.floor and (self.running is not None or self.stack):
             raise Exhausted
 
     def around(self) -> tuple[str, ...]:

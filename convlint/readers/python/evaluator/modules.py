@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from convlint.readers.python.evaluator import names_of
@@ -49,6 +50,9 @@ _FEW = 50  # names, for which the text is searched one by one
 LONGEST_CHAIN = 20  # of modules that import a name from one another
 
 
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
 class Modules:
     """The modules run so far, by path."""
 
@@ -82,12 +86,15 @@ class Modules:
         heap_state = (heap.layer, heap.in_module, heap.watched, heap.oldest, heap.base.kept, heap.changed,
                       heap.class_changed)  # fmt: skip
         state = (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
-                 machine.again, machine.doubts, machine.modes, machine.decided, machine.recorded_at)  # fmt: skip
+                 machine.again, machine.doubts, machine.modes, machine.decided, machine.recorded_at,
+                 machine.running)  # fmt: skip
         heap.layer, heap.in_module, heap.watched, heap.base.kept = heap.base, True, None, 0
         heap.changed, heap.class_changed = set(), False
         machine.conditions, machine.stack = [], []
         machine.steps = start = min(STEPS_OF_MODULE, machine.left_of_run)
-        machine.floor, machine.recorded, machine.root, machine.again, machine.doubts = 0, [], "", 0, []
+        # A script that constructs nothing, as of most graph networks, would train to its end.
+        machine.floor, machine.recorded_at = max(start - 2 * machine.least_steps, 0), start + machine.remembered
+        machine.recorded, machine.root, machine.again, machine.doubts, machine.running = [], "", 0, [], None
         machine.modes, machine.decided = [], []
         height, machine.height = machine.height, machine.height + 12
         outer = machine.library.begin_module()
@@ -107,6 +114,8 @@ class Modules:
             whole = False
         heap.abandon(heap.base)
         self._finish(scope, file, whole=whole)
+        if not whole and machine.height <= DEEPEST:
+            self._define_rest(scope, file)
         machine.library.end_module(path, outer)
         self.recorded[path] = machine.recorded
         if not whole:
@@ -118,7 +127,8 @@ class Modules:
         # The module may have set attributes of classes of other modules.
         machine.calls.forget_attributes()
         (machine.conditions, machine.stack, machine.steps, machine.floor, machine.recorded, machine.root,
-         machine.again, machine.doubts, machine.modes, machine.decided, machine.recorded_at) = state  # fmt: skip
+         machine.again, machine.doubts, machine.modes, machine.decided, machine.recorded_at,
+         machine.running) = state  # fmt: skip
         return scope
 
     def _finish(self, scope: Scope, file: SourceFile, *, whole: bool) -> None:
@@ -145,6 +155,20 @@ class Modules:
             if collection.complete or collection.why != "caller":
                 collection.heap.edit(collection.owner if isinstance(collection, Table) else collection).complete = True
                 collection.heap.soften(collection, "caller")
+        self._open_classes(scope, file)
+
+    def _define_rest(self, scope: Scope, file: SourceFile) -> None:
+        """Run the definitions and imports behind the statement at which a module's body ended."""
+        machine = self.machine
+        machine.conditions, machine.stack, machine.doubts, machine.modes, machine.decided = [], [], [], [], []
+        machine.steps, machine.floor = machine.least_steps, 0
+        block = BodyCompiler(file).block
+        with suppress(Exhausted, RecursionError):
+            for node in file.tree.body:
+                name = node.name if isinstance(node, _DEFINITIONS) else ""
+                if isinstance(node, (ast.Import, ast.ImportFrom)) or (name and name not in scope.variables):
+                    block([node])(scope)
+        machine.heap.abandon(machine.heap.base)
         self._open_classes(scope, file)
 
     def _open_classes(self, scope: Scope, file: SourceFile) -> None:

@@ -13,6 +13,7 @@ from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST, MOST_BITS, ROUNDS
 from convlint.readers.python.evaluator.values import (
     DEEPEST_EQUAL,
+    DICTS,
     NOTHING_STATED,
     Class,
     Const,
@@ -32,6 +33,7 @@ from convlint.readers.python.evaluator.values import (
     all_true,
     any_true,
     constants,
+    derives,
     reason,
     same,
     stated_by,
@@ -129,6 +131,8 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
     elif kind is ast.Mod and isinstance(left, Const) and isinstance(left.value, str):
         return _formatted(left, right)
     elif isinstance(left, Items) or isinstance(right, Items):
+        if any(isinstance(side, Items) and side.kind == "array" for side in (left, right)):
+            return _by_item(machine, kind, left, right, node)
         return _sequences(machine, kind, left, right)
     elif isinstance(left, Table) and isinstance(right, Table) and kind is ast.BitOr:
         merged = left.cell.copied()
@@ -150,6 +154,16 @@ def _formatted(left: Const, right: Value) -> Value:
     if plain_values is None:
         return unknown(reason(*values))
     return _plain(ast.Mod, left.value, tuple(plain_values), stated_by(left, *values))
+
+
+def _by_item(machine: Machine, kind: type[ast.AST], left: Value, right: Value, node: ast.AST) -> Value:
+    """Return the result of an operator on arrays of NumPy, of one length, or on one and a number."""
+    length = next(len(side.items) for side in (left, right) if isinstance(side, Items) and side.kind == "array")
+    mine, its = (side.items if isinstance(side, Items) else [side] * length for side in (left, right))
+    if len(mine) != len(its) or not all(isinstance(item, Const) for item in (*mine, *its)):
+        return unknown(reason(left, right))
+    pairs = zip(mine, its, strict=True)
+    return machine.sequence("array", [binary(machine, kind, first, second, node) for first, second in pairs])
 
 
 def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> Value:
@@ -227,6 +241,9 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
         if method is not None:
             result = machine.calls.ask(method)
             return bool(result.value) if isinstance(result, Const) else None
+    own = items_of(value)
+    if own is not None:
+        return truth(machine, own)
     parts = machine.library.items(machine, value)
     if parts is not None:
         return bool(parts)
@@ -277,6 +294,8 @@ def equal(left: Value, right: Value, depth: int = 0) -> bool | None:
     if left is right or same(left, right):
         return True
     match left, right:
+        case (Items(kind="array"), _) | (_, Items(kind="array")):
+            return None
         case Items(), Items():
             return _equal_items(left, right, depth)
         case Table(), Table():
@@ -338,7 +357,10 @@ def _contains(machine: Machine, container: Value, part: Value) -> bool | None:
             return part.value in text
         case Instance():
             method = machine.calls.method_of(container, "__contains__")
-            return machine.truth(machine.calls.ask(method, part)) if method is not None else None
+            if method is not None:
+                return machine.truth(machine.calls.ask(method, part))
+            own = items_of(container)
+            return _contains(machine, own, part) if own is not None else None
     return None
 
 
@@ -437,10 +459,20 @@ def _one_of(cell: Entries, key: Unknown, node: ast.Subscript) -> Unknown:
     return OneOf(key.why, [(f"{text} == {name!r}", value) for name, value in cell.items.items()])
 
 
+def items_of(value: Value) -> Table | None:
+    """Return the items of an object whose class derives from dict, which are kept among its attributes."""
+    if isinstance(value, Instance) and isinstance(value.cls, Class) and derives(value.cls, DICTS):
+        return Table(value.heap, {}, of=value)
+    return None
+
+
 def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     method = machine.calls.method_of(receiver, "__getitem__")
     if method is not None:
         return machine.call(method, [key], {}, machine.no_call(node), file)
+    own = items_of(receiver)
+    if own is not None:
+        return _item_at_key(machine, own, key, node, file)
     item = _by_library(machine, receiver, "__getitem__", [key], node, file)
     if not isinstance(item, Unknown):
         return item
@@ -516,6 +548,9 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
             if method is not None:
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
                 return
+            if items_of(receiver) is not None:
+                put_key(heap.edit(receiver), key, value)
+                return
             _by_library(machine, receiver, "__setitem__", [key, value], node, file)
         case Tensor():
             machine.lost(value)
@@ -529,6 +564,7 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
 
 def delete(machine: Machine, receiver: Value, key: Value, node: ast.AST, file: SourceFile) -> None:
     """Evaluate `del receiver[key]`."""
+    receiver = items_of(receiver) or receiver
     if isinstance(receiver, Table):
         if isinstance(key, Const):
             machine.heap.remove(receiver.owner, key.value)
@@ -574,7 +610,8 @@ def iterate(machine: Machine, value: Value, *, ordered: bool = True) -> list[Val
                 return fields
             method = machine.calls.method_of(value, "__iter__")
             if not isinstance(method, Function):
-                return machine.library.items(machine, value)
+                own = items_of(value)
+                return iterate(machine, own) if own is not None else machine.library.items(machine, value)
             iterator = machine.calls.ask(method)
             return iterator.items[:] if isinstance(iterator, Items) and iterator.complete else None
         case Class():
@@ -631,8 +668,9 @@ def merge(machine: Machine, cell: Items) -> None:
 
 def as_entries(machine: Machine, value: Value) -> Entries | None:
     """Return the entries of `**value` or `dict(value)`; None if they are unknown."""
-    if isinstance(value, Table):
-        return value.cell
+    own = items_of(value) or value
+    if isinstance(own, Table):
+        return own.cell
     pairs = machine.iterate(value) if isinstance(value, Items) else None
     if pairs is None:
         return None

@@ -208,7 +208,7 @@ def _in_place(machine: Machine, kind: type[ast.AST], current: List | Table, valu
     if kind is (ast.Add if current.kind == "list" else ast.BitOr):
         machine.extend(current, value)
         return True
-    if kind is ast.Mult or current.kind == "set":
+    if kind is ast.Mult or current.kind in ("set", "array"):
         result = binary(machine, kind, current, value, node)
         cell = machine.heap.edit(current)
         if isinstance(result, Items):

@@ -151,7 +151,7 @@ class Object:
 
 
 class List(Object, Items):  # type: ignore[override]  # an Items to all who read it
-    """A list, set or iterator."""
+    """A list, set, iterator, or array of NumPy."""
 
     __slots__ = ("born", "first", "heap")
 
@@ -164,7 +164,7 @@ class List(Object, Items):  # type: ignore[override]  # an Items to all who read
 
     @property
     def kind(self) -> str:  # type: ignore[override]
-        """`list`, `set` or `iterator`."""
+        """`list`, `set`, `iterator` or `array`."""
         return str(self.first.kind)
 
 
@@ -439,3 +439,18 @@ def order_of(cls: Class) -> list[Value]:
             order.append(head)
         chains = [[base for base in chain if not same(base, head)] for chain in chains]
     return order
+
+
+def derives(cls: Class, bases: Collection[str]) -> bool:
+    """Whether one of the classes of libraries that it derives from is among `bases`."""
+    return any(isinstance(base, Name) and base.name in bases for base in cls.order or ())
+
+
+# Classes of libraries whose objects are dicts
+DICTS = frozenset({"builtins.dict", "typing.Dict", "collections.OrderedDict", "easydict.EasyDict", "munch.Munch"})
+
+
+def behind(cls: Class, after: Class | None) -> list[Value]:
+    """Return the classes that attributes are looked for in, behind `after` if it is among them."""
+    order = cls.order or [cls]
+    return order[order.index(after) + 1 :] if after in order else order

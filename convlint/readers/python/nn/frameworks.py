@@ -17,6 +17,7 @@ from convlint.readers.python.evaluator.values import (
     NONE,
     Class,
     Const,
+    Function,
     Instance,
     Items,
     Name,
@@ -175,6 +176,8 @@ class Frameworks(Library):
             return tensors.wrote(TensorPath(), [flow_of(call.args[0] if call.args else None)], (), "conv")
         if full in ("keras.Input", "keras.layers.Input"):
             return keras.input_of(Arguments.of(call), keras.usual_order(call.file))
+        if full.endswith(("imagenet_utils._obtain_input_shape", "imagenet_utils.obtain_input_shape")):
+            return keras.shape_obtained(Arguments.of(call))
         if full in keras.ASKS_ORDER:
             return self._order_in_code(call.file, machine.project)
         function = _FUNCTIONS.get(full.partition(".")[0])
@@ -371,6 +374,11 @@ class Frameworks(Library):
         if meaning.kind in ("module", "list", "dict"):
             self.escapes(machine, Items("list", list(given.args)))
             return Unknown("call")
+        if meaning.name == "keras.layers.Lambda":
+            function, more = meaning.arguments.get(0, "function"), meaning.arguments.keywords.get("arguments")
+            if isinstance(function, Function) and (more is None or isinstance(more, Table)):
+                others = more.items if isinstance(more, Table) else {}
+                return machine.call(function, list(given.args), {**given.keywords, **others}, call.node, call.file)
         if meaning.name.startswith("keras."):
             given = keras.entered(meaning.arguments, given)
         if meaning.kind == "norm" and _takes_averages(call.node, meaning.name.startswith("haiku.")):

@@ -10,7 +10,7 @@ from operator import mul
 
 from convlint.files.repository import is_quiet
 from convlint.readers.python.evaluator.library import LibraryCall
-from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value, same
+from convlint.readers.python.evaluator.values import Const, Instance, Items, Tensor, Value, same, text_of
 from convlint.readers.python.nn import tensors
 from convlint.readers.python.nn.kinds import Kind
 from convlint.readers.python.nn.tensors import SOMETHING, Arguments, Conditions, Shape, TensorPath, flow_of, integer
@@ -19,7 +19,8 @@ from convlint.readers.python.source_file import SourceFile, last_name
 
 _POINTWISE = frozenset((
     "relu", "relu6", "leaky_relu", "silu", "swish", "gelu", "elu", "selu", "sigmoid", "hard_sigmoid", "hard_swish",
-    "tanh", "softmax", "softplus", "softsign", "mish", "dropout", "identity",
+    "tanh", "softmax", "softplus", "softsign", "mish", "dropout", "identity", "cast", "abs", "square", "sqrt", "exp",
+    "log", "sign", "negative", "clip_by_value", "stop_gradient", "lrn", "local_response_normalization", "bias_add",
 ))  # fmt: skip
 # Functions that read no numbers of a tensor
 _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank", "image_data_format"))
@@ -27,11 +28,16 @@ _QUESTIONS = frozenset(("int_shape", "is_keras_tensor", "ndim", "shape", "rank",
 _MERGED = {"add": True, "subtract": True, "average": True, "maximum": True, "minimum": True, "multiply": False}
 _WINDOW = re.compile(r"(?:Max|Average|Avg)Pool(?:ing)?([123])D")
 # Of TensorFlow 1, whose sizes are given in several ways
-_KEEPS_CHANNELS = re.compile(r"(?:max|avg|average)_pool|resize_")
+_KEEPS_CHANNELS = re.compile(r"(?:max|avg|average)_pool|resize(?:_|$)")
 _SHUFFLES: dict[str, tensors.Operation] = {"depth_to_space": tensors.shuffled, "space_to_depth": tensors.unshuffled}
-_ORDERS = frozenset(("channels_first", "channels_last"))
+_ORDERS = {
+    **dict.fromkeys(("channels_last", "NWC", "NHWC", "NDHWC"), "channels_last"),
+    **dict.fromkeys(("channels_first", "NCW", "NCHW", "NCDHW"), "channels_first"),
+}
 _SETS_ORDER = frozenset(("set_image_data_format", "set_image_dim_ordering"))  # of all layers that name none
 _OLD_ORDERS = {"th": "channels_first", "tf": "channels_last"}
+# Where functions of TensorFlow stand too
+_INTERNAL = re.compile(r"tensorflow\.(?:compat\.v1|python\.ops\.\w+)\.")
 # Functions whose second argument is the shape of their result
 _OF_SHAPE = frozenset((
     "keras.backend.reshape", "keras.ops.reshape", "tensorflow.placeholder", "tensorflow.reshape",
@@ -42,7 +48,7 @@ ASKS_ORDER = frozenset(("keras.backend.image_data_format", "keras.config.image_d
 @lru_cache(maxsize=8)
 def usual_order(file: SourceFile) -> Value:
     """Return the order of axes of layers and inputs in a file that name none."""
-    usual: Value = Const("channels_last")
+    usual, kept = Const("channels_last"), False
     if not _sets_order(file.content):
         return usual
     sure = {id(statement.value) for statement in file.tree.body if isinstance(statement, ast.Expr)}
@@ -50,9 +56,13 @@ def usual_order(file: SourceFile) -> Value:
         if last_name(call.func) in _SETS_ORDER:
             order = next(iter((*call.args, *(keyword.value for keyword in call.keywords))), None)
             name = order.value if isinstance(order, ast.Constant) else None
-            if id(call) not in sure or not isinstance(name, str):  # may run, or not
-                return SOMETHING
-            usual = Const(_OLD_ORDERS.get(name, name))
+            known = _OLD_ORDERS.get(name, name) if isinstance(name, str) else None
+            if id(call) in sure and known is not None:
+                usual = Const(known)
+            elif known == text_of(usual):
+                kept = True
+            elif not (kept and isinstance(order, ast.Name)):  # which may run, or not
+                return SOMETHING  # else, a variable puts back what was set before
     return usual
 
 
@@ -73,7 +83,7 @@ def order_of(named: Value | None) -> str:
     """Return the order of axes by `data_format`; empty if that is not known."""
     if named is None or (isinstance(named, Const) and named.value is None):
         return "channels_last"
-    return named.value if isinstance(named, Const) and named.value in _ORDERS else ""
+    return _ORDERS.get(text_of(named) or "", "")
 
 
 def read_as(order: str, read: TensorPath) -> TensorPath | None:
@@ -130,26 +140,40 @@ def input_of(given: Arguments, order: Value) -> Tensor:
     return Tensor(_stated(given.get(0, "shape"), order_of(order)) or TensorPath(raw=True))
 
 
+def shape_obtained(given: Arguments) -> Value:
+    """Return the shape of the input that networks of Keras itself have: the one that is given, or that of images."""
+    shape, order = given.get(0, "input_shape"), order_of(given.get(3, "data_format"))
+    if not tensors.is_none(shape):
+        return shape or SOMETHING
+    return Items("tuple", [SOMETHING, SOMETHING, Const(3)]) if order == "channels_last" else SOMETHING
+
+
 def function(full: str, given: Arguments, conditions: Conditions) -> Value | None:
     """Return the result of a function by its canonical name; None if it reads no tensor.
 
     Those of Keras, TensorFlow, JAX, Flax and Haiku have names in common.
     """
-    full = full.replace("tensorflow.compat.v1.", "tensorflow.")
+    full = _INTERNAL.sub("tensorflow.", full)
     short = full.rpartition(".")[2]
     if full in _OF_SHAPE:
         return _reshaped(given, _without_batch(given.get(1, "shape", "newshape")), conditions)
     if full == "keras.Model" or not given.tensors():
         return None
+    first = given.first or SOMETHING
+    if full == "keras.backend.int_shape" and isinstance(first, Tensor):
+        return tensors.attribute(first, "shape")
     if short in _QUESTIONS:
         return SOMETHING
-    first = given.first or SOMETHING
     if short in _POINTWISE and isinstance(given.get(0, "x", "features", "input", "inputs"), Tensor):
         return with_last(given, tensors.run(tensors.pointwise, Arguments([first], {}), conditions))
     if full.startswith("jax."):
         return _of_jax(full, given, conditions)
     if full in ("tensorflow.concat", "tensorflow.concat_v2") or short == "concatenate":
-        return _side_by_side(first, given.get(1, "axis"), conditions)
+        return _side_by_side(given.get(0, "values", "inputs", "tensors") or first, given.get(1, "axis"), conditions)
+    if full in ("tensorflow.pad", "tensorflow.split"):
+        return (_padded if short == "pad" else _divided)(given, conditions)
+    if full == "tensorflow.add_n":
+        return _met(given.tensors(), conditions, added=True)
     if short in ("max_pool", "avg_pool") and full.startswith(("flax.", "haiku.")):
         strides, padding = given.get(2, "strides") or Const(1), given.get(3, "padding") or Const("valid")
         own = Arguments([given.get(1, "window_shape") or SOMETHING, strides, padding], {})
@@ -338,6 +362,30 @@ def _side_by_side(value: Value, axis: Value | None, conditions: Conditions) -> V
     if rank is not None and ((are_last and at in (-1, rank - 1)) or (are_first and at == 1)):
         return with_last(Arguments([value], {}), tensors.concatenated(Arguments([value, Const(1)], {}), conditions))
     return tensors.wrote(TensorPath(last=True), reads, conditions)
+
+
+def _padded(given: Arguments, conditions: Conditions) -> Value:
+    """Return a tensor with padded borders; of padded channels nothing is known."""
+    read, borders = flow_of(given.get(0, "tensor", "x")), given.get(1, "paddings")
+    rank, pairs = len(read.shape or ()), borders.items if isinstance(borders, Items) and borders.complete else []
+    shape = None
+    if rank > 1 and len(pairs) == rank and tensors.numbers(pairs[-1 if read.last else 1], 2) == [0, 0]:
+        shape = read.with_sizes(tensors.unknown_sizes(rank - 2))
+    return tensors.wrote(TensorPath(shape, raw=read.raw, last=read.last), [read], conditions)
+
+
+def _divided(given: Arguments, conditions: Conditions) -> Value:
+    """Split a tensor, mostly its channels, into a number of equal parts, or into parts of given sizes."""
+    first, sizes, axis = given.get(0, "value") or SOMETHING, given.get(1, "num_or_size_splits"), given.get(2, "axis")
+    read, at = flow_of(first), integer(axis or Const(0))
+    rank = len(read.shape or ())
+    if not rank or at not in ((-1, rank - 1) if read.last else (1,)):
+        return tensors.opaque(given, conditions)
+    divide = tensors.split if isinstance(sizes, Items) else tensors.chunked
+    parts = divide(Arguments([first, sizes or SOMETHING, Const(1)], {}), conditions)
+    for part in tensors.collect([parts]):
+        part.last = read.last
+    return parts
 
 
 def _met(reads: Sequence[TensorPath], conditions: Conditions, *, added: bool) -> Value:

@@ -230,7 +230,7 @@ def activated(layer: Convolution) -> bool | None:
 
 def channels_of(layer: Convolution, read: TensorPath) -> Value:
     """Return the channels that a layer without `in_channels` reads; unknown if its axes may be others."""
-    if layer.signature.framework != "keras":
+    if layer.signature.framework not in ("keras", *_LAST):
         return SOMETHING if "data_format" in layer.arguments else read.channels
     seen = keras.read_as(order_of(layer), read)
     return SOMETHING if seen is None else seen.channels

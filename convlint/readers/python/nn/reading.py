@@ -38,7 +38,7 @@ from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import Gathering, Seen, known_places, merged, start, tells
 from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
-from convlint.readers.python.nn.relevance import Relevance, names_convolution
+from convlint.readers.python.nn.relevance import Relevance, building, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
 from convlint.readers.python.source_file import SourceFile
@@ -89,9 +89,14 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
 
 
 def _has_defaults(machine: Machine, root: Function | Class) -> bool:
-    function: Value | None = root if isinstance(root, Function) else machine.calls.find(root, "__init__")[0]
-    if not isinstance(function, Function):
-        return isinstance(root, Class) and root.fields is not None
+    if isinstance(root, Function):
+        return _takes_defaults(root)
+    init = machine.calls.find(root, "__init__")[0]
+    given = _takes_defaults(init) if isinstance(init, Function) else root.fields is not None
+    return given or any(map(_takes_defaults, machine.methods(root)))
+
+
+def _takes_defaults(function: Function) -> bool:
     args = function.node.args
     return bool(function.defaults or function.kw_defaults or args.kwarg or args.vararg)
 
@@ -223,6 +228,7 @@ def read_layers(
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
     library, gathering = Frameworks(), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
+    machine.methods = lambda cls: building(cls) if library.subclass_of(cls) is None else ()
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
     if machine.steps_of_file < STEPS_OF_FILE:
         machine.least_steps = STEPS_OF_NOTHING_OF_MANY

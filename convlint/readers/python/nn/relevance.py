@@ -57,6 +57,24 @@ def words_by_name(tree: ast.Module) -> Words:
     return by_name
 
 
+def building(cls: Class) -> list[Function]:
+    """Return the methods of a class that name a convolution, or another such method: first those that no other names.
+
+    Not those of a network, whose framework runs them.
+    """
+    methods = {name: value for name, value in cls.namespace.items() if isinstance(value, Function)}
+    texts = {
+        name: b"\n".join(method.file.content_lines[method.node.lineno - 1 : method.node.end_lineno])
+        for name, method in methods.items()
+    }
+    calls = {name: {other for other in methods if f".{other}(".encode() in text} for name, text in texts.items()}
+    chosen = {name for name, text in texts.items() if names_convolution(text)}
+    while more := {name for name, called in calls.items() if name not in chosen and called & chosen}:
+        chosen |= more
+    called = set().union(*(calls[name] - {name} for name in chosen))
+    return [methods[name] for name in sorted(chosen, key=called.__contains__)]
+
+
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 

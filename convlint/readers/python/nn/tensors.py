@@ -511,7 +511,7 @@ def concatenated(given: Arguments, conditions: Conditions) -> Value:
     return wrote(out, reads, conditions)
 
 
-def _chunked(given: Arguments, conditions: Conditions) -> Value:
+def chunked(given: Arguments, conditions: Conditions) -> Value:
     """Split into a number of equal parts, mostly of the channels."""
     read = flow_of(given.get(0, "input", "x"))
     count, channels = integer(given.get(1, "chunks")) or 0, read.channels
@@ -521,7 +521,7 @@ def _chunked(given: Arguments, conditions: Conditions) -> Value:
     return _parts(read, given, [width] * count if 0 < count <= _MOST_PARTS else None, conditions)
 
 
-def _split(given: Arguments, conditions: Conditions) -> Value:
+def split(given: Arguments, conditions: Conditions) -> Value:
     """Split into parts of given sizes."""
     read = flow_of(given.get(0, "input", "x"))
     sizes = given.get(1, "split_size_or_sections", "num_or_sections", "split_size")
@@ -591,8 +591,8 @@ _ON_SEVERAL: dict[str, Callable[[Arguments, Conditions], Value]] = {
     ),
     **dict.fromkeys(words("mul multiply div divide true_divide atan2"), partial(combined, added=False)),
     **dict.fromkeys(("cat", "concat", "concatenate"), concatenated),
-    "chunk": _chunked,
-    "split": _split,
+    "chunk": chunked,
+    "split": split,
     **dict.fromkeys(
         words("""
             cross_entropy binary_cross_entropy binary_cross_entropy_with_logits nll_loss mse_loss l1_loss kl_div
@@ -663,8 +663,10 @@ def method(tensor: Tensor, name: str, given: Arguments, conditions: Conditions) 
         reshaped_in_place(tensor.data)
     arguments = Arguments([tensor, *given.args], given.keywords)
     # The operations below name axes by PyTorch's order.
+    if name == "get_shape":
+        return attribute(tensor, "shape")
     if tensor.data.last:
-        return SOMETHING if name in ("get_shape", "set_shape") else opaque(arguments, conditions)
+        return SOMETHING if name == "set_shape" else opaque(arguments, conditions)
     return _by_name(name, arguments, conditions) or opaque(arguments, conditions)
 
 

@@ -144,3 +144,28 @@ LONG = "    for a in range(200):\n        for b in range(5): c = [a, b]\n" * 10
 def test_a_script_ends_some_steps_after_the_last_record(body: str, again: int, whole: bool) -> None:
     run = roots_of(f"from torch import nn\ndef main():\n{body}")["main"]
     assert (len(run.recorded), run.whole) == (again, whole)
+
+
+MUCH = "    for a in range(200):\n        for b in range(5): c = [a, b]\n" * 10
+TRAINS = f"def train():\n{MUCH}train()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        (TRAINS, False),
+        (f"import torch\nx = torch.nn.Conv2d(3, 8, 3)\n{TRAINS}", True),
+        ("".join(f"x{at} = {at}\n" for at in range(20_000)), True),
+    ],
+)
+def test_a_module_that_constructs_nothing_ends_in_a_long_call(text: str, whole: bool) -> None:
+    machine = machine_of({"m.py": f"import n\nx = n.c\n{text}", "n.py": text})
+    machine.run_module("m.py")
+    assert machine.modules.unfinished == (set() if whole else {"m.py", "n.py"})
+
+
+def test_what_a_module_defines_behind_a_long_call_is_there() -> None:
+    text = f"{TRAINS}n = 3\nfrom math import sqrt\ndef g():\n    return sqrt(16)\n"
+    text += "class A:\n    width, height = n, 7\n"
+    found = variable({"m.py": "import n\nx = n.g(), n.A.height, n.A.width, n.n\n", "n.py": text})
+    assert plain(found) == (4.0, 7, "?call", "?call")

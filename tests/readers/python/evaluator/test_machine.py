@@ -612,7 +612,129 @@ class E(Enum):
 x = E.A.value, E["B"].value, E(1).name, [e.value for e in E]
 """
 # What is not followed: nobody knows it then, and no value is a wrong one
+OF_ATTRIBUTES = r"""
+from types import SimpleNamespace
+a = SimpleNamespace(w=16, name="net")
+a.w += 8
+x = a.w, a.name, vars(a)["w"], hasattr(a, "w"), hasattr(a, "h"), getattr(a, "h", 3), a.__dict__["name"]
+
+from argparse import Namespace
+a = Namespace(**{"w": 16})
+setattr(a, "h", 4)
+x = a.w, a.h, sorted(vars(a))
+
+class Named(dict):
+    def __getattr__(self, name):
+        return self[name]
+a = Named({"w": 16, "inner": Named(h=3)})
+x = a.w, a["w"], a.inner.h, len(a), "w" in a, "h" in a
+
+class Named(dict):
+    def __getattr__(self, name):
+        return self[name]
+a = Named({"w": 16, "inner": Named(h=3)})
+del a["inner"]
+x = list(a), a.get("h", 5), a.pop("w"), a
+
+class Named(dict):
+    def __getattr__(self, name):
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name)
+    def __setattr__(self, name, value):
+        self[name] = value
+a = Named()
+a.w = 16
+a["h"] = a.w // 2
+x = a.h, [key for key in a], dict(a)
+
+class Named(dict):
+    def __init__(self, *args, **kwargs):
+        super(Named, self).__init__(*args, **kwargs)
+        self.__dict__ = self
+a = Named({"w": 16}, h=2)
+x = a.w * a.h, [(k, v) for k, v in a.items()]
+
+class Named(dict):
+    __getattr__ = dict.get
+    __setattr__ = dict.__setitem__
+a = Named(w=16)
+a.h = 2
+x = a.w, a["h"]
+
+class Named(dict):
+    def __init__(self, given):
+        super().__init__()
+        for key, value in given.items():
+            self[key] = Named(value) if isinstance(value, dict) else value
+    __getattr__ = dict.__getitem__
+a = Named({"w": 16, "inner": {"h": 2}})
+x = a.inner.h, a.w
+
+from collections import OrderedDict
+class Registry(OrderedDict):
+    def register(self, name):
+        def take(thing):
+            self[name] = thing
+            return thing
+        return take
+    def first(self):
+        return list(self.values())[0]
+known = Registry()
+@known.register("net")
+def f():
+    return 3
+x = known["net"](), known.first()(), list(known.keys()), bool(known)
+
+class Sizes(dict):
+    def __getitem__(self, key):
+        return super().__getitem__(key) * 2
+a = Sizes(w=8)
+a.update(h=3)
+x = a["w"], a["h"], a.pop("h")
+
+class Named(dict):
+    pass
+a = Named()
+a[8] = "w"
+x = bool(Named())
+"""
+
+ARRAYS = r"""
+import numpy as np
+a = np.array([64, 128, 256])
+x = int(a[1]), len(a), [int(b) for b in a[1:]], a.tolist(), int(a[-1] // 2)
+
+import numpy as np
+a = np.array([64, 128]) * 2
+b = 2 * np.array((3, 4))
+x = a.tolist(), b.tolist(), (a + b).tolist(), (a // 64 - 1).tolist(), (a + [1, 2]).tolist()
+
+import numpy as np
+a = np.array([64, 100]) / 8
+x = a.tolist(), a.astype(int).tolist(), a.astype(np.int64).tolist(), [int(b) for b in a]
+
+import numpy as np
+a = b = np.array([4, 8])
+a *= 2
+a += 1
+x = b.tolist()
+"""
+
 NOT_FOLLOWED = r"""
+import numpy as np
+x = isinstance(np.array([3]), np.ndarray), isinstance(np.array([3]), list)
+
+import numpy as np
+x = bool((np.array([3, 4]) == np.array([3, 5])).any())
+
+import numpy as np
+x = np.array([[3, 4]]).tolist(), np.array([3, 4.5]).tolist(), np.array([3], dtype=float).tolist()
+
+import numpy as np
+x = np.array([3, 4])[[1]].tolist(), (np.array([3, 4]) + np.array([1])).tolist()
+
 x = {1, 2} == {2, 1}
 
 a = [1, 2, 3, 4]
@@ -752,7 +874,7 @@ x = a[(1, 2)], a[1]
 
 x = "a\tb".expandtabs(), "aXb".swapcase(), "a b".title(), "abc".index("b"), "aab".rfind("a"), "a\nb".splitlines()
 """
-_ALL = (NUMBERS, TEXTS, LISTS, SETS, DICTS, ITERATORS, STATEMENTS, FUNCTIONS, CLASSES)
+_ALL = (NUMBERS, TEXTS, LISTS, SETS, DICTS, ITERATORS, STATEMENTS, FUNCTIONS, CLASSES, OF_ATTRIBUTES, ARRAYS)
 
 
 def snippets(text: str) -> list[str]:

@@ -94,6 +94,25 @@ LAST = "return layers.Conv2D(8, 1)(x)"
         (("x = layers.Add()([layers.Conv2D(7, 1)(x), layers.Conv2D(7, 3, padding='same')(x)])",), 7),
         (("x = layers.Conv2D(x.shape[-1] * 2, 1)(x)",), 6),
         (("x = layers.Lambda(f)(x)",), None),
+        (("x = layers.Lambda(lambda y: (y - MEAN) / 255.0)(layers.Conv2D(7, 1)(x))",), 7),
+        (("x = layers.Lambda(lambda y, n: y[:n], arguments={'n': 2})(layers.Conv2D(7, 1)(x))",), None),
+        (("x = layers.Lambda(function=lambda y: tf.nn.depth_to_space(y, 2))(layers.Conv2D(28, 1)(x))",), 7),
+        (("x = tf.image.resize(x, [8, 8])",), 3),
+        (("x = tf.pad(x, [[0, 0], [1, 1], [1, 1], [0, 0]])",), 3),
+        (("x = tf.pad(x, paddings=((0, 0), (1, 1), (P, P), (0, 0)), mode='REFLECT')",), 3),
+        (("x = tf.pad(x, [[0, 0], [0, 0], [0, 0], [1, 1]])",), None),
+        (("x = tf.pad(x, P)",), None),
+        (("x = tf.split(layers.Conv2D(14, 1)(x), 2, axis=-1)[0]",), 7),
+        (("x = tf.split(layers.Conv2D(14, 1)(x), num_or_size_splits=[4, 10], axis=3)[1]",), 10),
+        (("x = tf.split(layers.Conv2D(14, 1)(x), 2, axis=1)[0]",), None),
+        (("x = tf.add_n([x, x])",), 3),
+        (("x = tf.clip_by_value(tf.cast(tf.abs(x), tf.float32), 0, 1)",), 3),
+        (("x = layers.Conv2D(tf.keras.backend.int_shape(x)[-1] * 2, 1)(x)",), 6),
+        (("x = layers.Conv2D(x.get_shape()[3] * 2, 1)(x)",), 6),
+        (("x = layers.Conv2D(x.get_shape().as_list()[-1], 1)(x)",), 3),
+        (("x = layers.Conv2D(x.shape.as_list()[-1], 1)(x)",), 3),
+        (("x = layers.Conv2D(x.shape[-1].value, 1)(x)",), 3),
+        (("x = layers.Conv2D(int(x.get_shape()[-1]), 1)(x)",), 3),
         (("x = layers.SeparableConv2D(7, 1)(x)",), 7),
         (("x = layers.DepthwiseConv2D(3, depth_multiplier=3)(x)",), 9),
         (("x = layers.DepthwiseConv2D(3, data_format='channels_first')(x)",), None),
@@ -294,6 +313,12 @@ CHANNELS_FIRST = "data_format='channels_first'"
         ("keras.backend.set_image_data_format(data_format='channels_first')\n", "", [16, 8, 16]),
         ("f = keras.backend.set_image_data_format\nf('channels_last')\n", "", [100, 8, 16]),
         ("\"\"\"\nset_image_data_format('channels_first')\n\"\"\"\n", "", [100, 8, 16]),
+        ("if ORDER:\n    keras.backend.set_image_data_format('channels_last')\n", "", [100, 8, 16]),
+        (
+            "def f(old):\n    keras.backend.set_image_data_format('channels_last')\n"
+            "    keras.backend.set_image_data_format(old)\n", "", [100, 8, 16],
+        ),
+        ("def f(new):\n    keras.backend.set_image_data_format(new)\n", "", [None, None, None]),
         (
             "keras.backend.set_image_data_format('channels_first')\n"
             "keras.backend.set_image_data_format('channels_last')\n", "", [100, 8, 16],
@@ -349,7 +374,8 @@ def test_the_order_of_axes_can_be_asked(
     [
         ("other.py", "K.set_image_data_format('channels_last')", 3),
         ("other.py", "K.set_image_data_format('channels_first')", None),
-        ("other.py", "if a:\n    K.set_image_data_format('channels_last')", None),
+        ("other.py", "if a:\n    K.set_image_data_format('channels_first')", None),
+        ("other.py", "if a:\n    K.set_image_data_format('channels_last')", 3),
         ("other.py", "# K.set_image_data_format('channels_first')", 3),
         ("tests/test_other.py", "K.set_image_data_format('channels_first')", 3),
     ],
@@ -423,3 +449,25 @@ def test_a_script_that_another_file_imports_is_read_as_it_is_alone(tmp_path: Pat
     paths = sorted(map(str, tmp_path.glob("*.py")))
     found = read_layers(ProjectImports(Project(str(tmp_path), paths)), paths).layers
     assert [(each.layer.C, each.layer.K) for each in found if each.layer.path.endswith("net.py")] == [(3, 60), (60, 8)]
+
+
+@pytest.mark.parametrize(
+    ("module", "given", "C"),
+    [
+        ("keras.applications.imagenet_utils", "None, default_size=299", 3),
+        ("keras_applications.imagenet_utils", "None, 224, 32, 'channels_last', True", 3),
+        ("tensorflow.keras.applications.imagenet_utils", "(64, 64, 5), default_size=299", 5),
+        ("keras.src.applications.imagenet_utils", "None, default_size=299", 3),
+        ("keras.applications.imagenet_utils", "None, 224, 32, 'channels_first', True", None),
+        ("keras.applications.imagenet_utils", "shape, default_size=299", None),
+        ("own", "None, default_size=299", None),
+    ],
+)
+def test_the_shape_that_a_copy_of_keras_applications_obtains(
+    tmp_path: Path, module: str, given: str, C: int | None
+) -> None:
+    name = "obtain_input_shape" if "src" in module else "_obtain_input_shape"
+    text = f"from {module} import {name} as obtain\n"
+    text += f"def make(shape=None):\n    i = keras.Input(shape=obtain({given}))\n    return layers.Conv2D(26, 3)(i)\n"
+    stated = [each for each in read(tmp_path, text) if each.certainty == "stated"]
+    assert [each.layer.C for each in stated] == [C]

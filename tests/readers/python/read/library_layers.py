@@ -1,5 +1,6 @@
 """Layers and modules of libraries on PyTorch: mmcv, torchvision, Lightning."""
 
+from argparse import Namespace
 from functools import partial
 
 import lightning
@@ -110,3 +111,32 @@ def of_torchvision(width=64):
         # ? C=32 K=40 bias=True norm=False
         Conv2dNormActivation(32, 40, 1, norm_layer=None),
     )
+
+
+class Saving(pl.LightningModule):
+    def __init__(self, width, depth=2, *, head, **others):
+        super().__init__()
+        self.save_hyperparameters(ignore=["depth"])
+        # ? C=3 K=26
+        self.first = nn.Conv2d(3, self.hparams.width, 3)
+        self.second = self.make(self.hparams["width"] * 2)
+        # ? C=52 K=14
+        self.third = nn.Conv2d(52, self.hparams.head, 3)
+        # ? C=14 K=17
+        self.fourth = nn.Conv2d(14, self.hparams.last, 3)
+
+    def make(self, width):
+        # ? C=26 K=52
+        return nn.Conv2d(self.hparams.width, width, 3)
+
+
+class SavingOne(pl.LightningModule):
+    def __init__(self, hparams):
+        super().__init__()
+        self.save_hyperparameters(hparams)
+        # ? C=3 K=30
+        self.first = nn.Conv2d(3, self.hparams.width, 3)
+
+
+def saving():
+    return Saving(26, head=14, last=17), SavingOne(Namespace(width=30))

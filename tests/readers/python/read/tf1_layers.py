@@ -4,6 +4,7 @@ import tensorflow as tf
 import tensorflow.contrib.slim as slim
 import tf_slim
 from tensorflow.contrib.layers import batch_norm, instance_norm
+from tensorflow.python.ops import array_ops
 
 
 def block(x, training):
@@ -93,3 +94,52 @@ def repeated():
     x = slim.repeat(x, 3, unit, rate=2)
     # ? C=30 K=32
     return slim.conv2d(x, 32, 1)
+
+
+def joined(images):
+    # ? K=24
+    x = slim.conv2d(images, 24, 3)
+    # ? C=24 K=34
+    y = slim.conv2d(x, 34, 3)
+    # ? C=58 K=36
+    return slim.conv2d(tf.concat(axis=3, values=[x, y]), 36, 1)
+
+
+class Unet:
+    def __init__(self, width=14):
+        self.width = width
+
+    def down(self, images, depth=18):
+        # ? K=14
+        x = slim.conv2d(images, self.width, 3)
+        return self.conv(x, depth)
+
+    def conv(self, x, width):
+        # ? C=14 K=18
+        return slim.conv2d(x, width, 3)
+
+    @staticmethod
+    def build(images):
+        # ? K=22
+        x = tf.layers.conv2d(images, 22, 3)
+        # ? C=22 K=38
+        return tf.layers.conv2d(x, 38, 3)
+
+    @classmethod
+    def of_class(cls, images):
+        # ? K=46
+        return tf.layers.conv2d(images, 46, 3)
+
+
+def ordered(images):
+    # ? K=40
+    x = slim.conv2d(images, 40, 3, data_format="NCHW")
+    x = slim.max_pool2d(x, 2, data_format="NCHW")
+    # ? C=80 K=42
+    x = slim.conv2d(tf.concat([x, x], 1), 42, 3, data_format="NCHW")
+    with slim.arg_scope([slim.conv2d], data_format="NHWC"):
+        # ? K=44
+        y = slim.conv2d(images, 44, 3)
+        # ? C=88 K=46
+        y = slim.conv2d(array_ops.concat([y, y], 3), 46, 3)
+    return x, y
