@@ -129,5 +129,5 @@ def refresh(document: Path) -> None:
 
 if __name__ == "__main__":
     chosen = [Path(name).resolve() for name in sys.argv[1:]]
-    for each in chosen or documents():
+    for each in chosen or (*documents(), AUDIT_TABLES):
         refresh(each)
