@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import prod
 from operator import mul
 from typing import Any
 
@@ -117,15 +116,6 @@ def _confirm(axis: str, stated: int, name: str, shapes: Sequence[Shape], spans: 
         raise fault(f"{axis} = {stated}, but {shown(name)} reads {sizes[0]}{others}", spans[axis])
 
 
-def _confirm_part(name: str, values: Mapping[str, int], whole: Shape, spans: Mapping[str, Span]) -> None:
-    """Raises InputFault where a part of a tensor, which may have been viewed in another shape, is larger than it."""
-    pairs = [(getattr(whole, axis), values.get(axis)) for axis in "CDHW"]
-    known = [(own, part) for own, part in pairs if own is not None and part is not None and max(own, part) > 1]
-    if len(known) > 1 and prod(part for _, part in known) > prod(own for own, _ in known):
-        had, got = (" x ".join(str(pair[side]) for pair in known) for side in (0, 1))
-        raise fault(f"{shown(name)} is {got}, more than the {had} that it is a part of", spans["layer"])
-
-
 def _carried(
     kind: str, name: str, inputs: Sequence[Shape], fields: Fields, mapping: Mapping[str, Value], dims: int
 ) -> Shape:
@@ -135,8 +125,6 @@ def _carried(
         word = normalised(str(mapping["op"].data))[0]
         if (word in PRODUCTS or word in _PARTS) and values.keys().isdisjoint("DHW"):  # of the channels alone
             values = {**values, "D": known.D, "H": known.H, "W": known.W}
-        if word in _PARTS:
-            _confirm_part(name, values, known, fields.spans)
         return Shape(
             source=name, producers=_producers(inputs), from_input=known.from_input or not inputs,
             N=values.get("N") or known.N, C=values.get("C"), D=values.get("D") if dims == 3 else 1,

@@ -50,23 +50,6 @@ def test_shapes_carried_on(carrier: str, shape: tuple[int | None, ...]) -> None:
     assert shape == (found.layers[1].C, found.layers[1].H, found.layers[1].W)
 
 
-@pytest.mark.parametrize(
-    ("part", "said"),
-    [
-        ("op: split, C: 128", "is 128 x 112 x 112, more than the 64 x 112 x 112 that it is a part of"),
-        ("op: chunk, C: 64, H: 113, W: 112", "is 64 x 113 x 112, more than the 64 x 112 x 112 that it is a part of"),
-        ("op: slice, C: 65, H: 112, W: 200", "is 65 x 112 x 200, more than the 64 x 112 x 112 that it is a part of"),
-        ("op: slice, C: 112, H: 64, W: 112", None),  # of the tensor in another shape
-    ],
-)
-def test_a_part_is_no_larger_than_the_whole(part: str, said: str | None) -> None:
-    text = spec(f"name: a, {STEM}", f"{part}, name: between", "name: b, K: 8, kernel_size: 1")
-    if said is None:
-        assert network(text)
-    else:
-        assert [error.message for error in errors(text)] == [f"between {said}"]
-
-
 def test_carriers_in_three_dimensions() -> None:
     text = "C: 4, D: 16, H: 32, W: 32, K: 8, kernel_size: 1"
     for carrier, shape in [
