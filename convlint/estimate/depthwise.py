@@ -203,11 +203,10 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
     own = _native(case)
     in_cudnn = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
     if board.like_hopper:
-        if not in_cudnn or (case.which == "dgrad" and problem.strided):
-            return own
         # Of rows, fprop of 3 taps was timed: 200 us for 3072 x 128 x 202 (pytorch/pytorch#175280, by its sister #174989
         # on an H100), 208 by this. Longer filters were slow in cuDNN 9.10 (#170138).
-        if not (case.which == "fprop" and problem.taps == 3 if problem.H == 1 else _is_timed(problem)):
+        timed = case.which == "fprop" and problem.taps == 3 if problem.H == 1 else _is_timed(problem)
+        if not in_cudnn or not timed or (case.which == "dgrad" and problem.strided):
             return own
         turned = replace(case, which="fprop") if case.which == "dgrad" else case
         theirs = calibrated(_cudnn_on_hopper(turned, start_us=0.0, band=False), _HOPPER_NCHW_SLOWER[case.which])

@@ -348,9 +348,9 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if is_narrow and board.like_hopper and problem.taps == 1:
         return _with_narrow_vectors(case)
     ways = least_tiled(case, lowerings, around)
-    in_tf32 = board.like_hopper and situation.compute == Dtype.tf32
+    in_tf32 = board.like_hopper and situation.compute == Dtype.tf32 and not situation.tensorrt
     if in_tf32 and which == "wgrad" and problem.taps > 1 and not is_volume(problem):
-        ways = [way if situation.tensorrt else _summed_up(way) for way in ways]
+        ways = [_summed_up(way) for way in ways]
     if is_narrow and not board.like_hopper:
         ways += _with_narrow_vectors(case, ways[0])
     many_taps = which == "wgrad" and problem.taps > const.MOST_TAPS and problem.groups == 1
@@ -430,10 +430,10 @@ def _as_product(case: KernelCase, situation: Situation) -> Priced:
     N, C, K, granule, points = problem.N, problem.C, problem.K, unit.family.granule, problem.pixels_out // problem.N
     load_bytes = (points | C) * problem.element_bytes
     load_bytes = max(2, load_bytes & -load_bytes)  # of 1 none were timed: at best as slow as those of 2
-    halves = board.like_hopper and problem.element_bytes > 1
-    slower = (const.NARROW_POINTWISE[which] if halves else const.NARROW_PRODUCT).get(load_bytes, 1.0)
+    timed = board.like_hopper and problem.element_bytes > 1
+    slower = (const.NARROW_POINTWISE[which] if timed else const.NARROW_PRODUCT).get(load_bytes, 1.0)
     moved = moved_bytes(problem, which, problem.C, problem.K)
-    if halves and problem.element_bytes == 2 and load_bytes < _VECTOR_BYTES:
+    if timed and problem.element_bytes == 2 and load_bytes < _VECTOR_BYTES:
         moved *= const.NARROW_HALVES_MOVE
         slower *= const.NARROW_PRODUCT_SLOWER
     if which == "wgrad":
