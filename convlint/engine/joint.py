@@ -47,12 +47,13 @@ class _Dealing:
 
     def deal(self) -> Deal:
         best, search, kinds = self.best, self.search, self.kinds
-        now_us = search.total_us({}, {})
+        now_us, after_us = search.total_us({}, {}), search.total_us(best.choices, best.levers)
         count = len(kinds) + bool(best.levers)
 
         def time_of(members: int) -> float:
             way = {kind: best.choices[kind] for i, kind in enumerate(kinds) if members >> i & 1}
-            return search.total_us(way, best.levers if members >> len(kinds) & 1 else {})
+            # Sizes that are asked for once others are mended may do more without them: no part is worth more than all.
+            return max(after_us, search.total_us(way, best.levers if members >> len(kinds) & 1 else {}))
 
         all_shares = shares(count, now_us, time_of)
         of_sizes = tuple(sorted({lever.code for lever in best.levers.values()}))
@@ -63,7 +64,7 @@ class _Dealing:
             change_us = search.total_us({kind: best.choices[kind]}, {}) - now_us
             settings[kind] = Stake(change_us, True, share, tuple(sorted(codes - {self.codes[kind]})))
         levers = self._divided(all_shares[-1][0]) if best.levers else {}
-        return Deal(settings, levers, now_us, search.total_us(best.choices, best.levers))
+        return Deal(settings, levers, now_us, after_us)
 
     def _divided(self, block_us: float) -> dict[Key, Stake]:
         """Divides the share of all sizes among them, by the time that leaving each one out would cost.

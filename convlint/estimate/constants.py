@@ -68,6 +68,8 @@ HOPPER_TURN_US: Final = 3.0
 HOPPER_PAD_US: Final = 5.0
 HOPPER_TURNS_SLOWER: Final = MODERN_COPY_BANDWIDTH / 0.66
 HOPPER_PADS_SLOWER: Final = MODERN_COPY_BANDWIDTH / 0.31
+# XLA pads channels of fp16 itself while no tensor grows by more than this (its `kMaxBytesTouchedBound`).
+XLA_PADS_TO: Final = 1.35
 # cuDNN's nchwToNhwcKernel moves tiles of so many positions and channels of one image, as its grids say: 1568 x 1 x 4
 # blocks for four images of 3 x 224 x 224, 8 x 1 x 768 for the weights of 768 filters of 3 x 16 x 16.
 TRANSPOSE_TILE: Final = 32

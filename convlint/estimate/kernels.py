@@ -127,14 +127,17 @@ class Copies(Struct, frozen=True, gc=False):
 NONE = Copies(0.0, 0.0)
 
 
-def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: Board) -> Copies:
+def copies(
+    problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: Board, by_compiler: bool = False
+) -> Copies:
     """The copies of tensors in the wrong layout or with misaligned channels into what the kernel reads.
 
     `c` and `k` are padded channels per group; `pads`: copies are what makes them so (a TensorRT engine has its
-    tensors padded already). Before cc 8.0 the activations are transposed, in dgrad the weights too (CG 4.1), and the
-    weights are copied where C or K is misaligned (CG 4.4.3). From cc 8.0 on all tensors are transposed, but for the y
-    of fprop, which kernels write in NCHW. From cc 9.0 on y is too, as traces show; not so in 32 bits and one dimension,
-    where H100's times leave no room for it. Weights of one tap lie the same way in both layouts.
+    tensors padded already), `by_compiler`: its own kernels, at the speed of memory. Before cc 8.0 the activations are
+    transposed, in dgrad the weights too (CG 4.1), and the weights are copied where C or K is misaligned (CG 4.4.3).
+    From cc 8.0 on all tensors are transposed, but for the y of fprop, which kernels write in NCHW. From cc 9.0 on y is
+    too, as traces show; not so in 32 bits and one dimension, where H100's times leave no room for it. Weights of one
+    tap lie the same way in both layouts.
     """
     raw_c, raw_k = problem.C // problem.groups, problem.K // problem.groups
     nchw = problem.nchw
@@ -155,7 +158,9 @@ def copies(problem: Problem, which: Pass, c: int, k: int, *, pads: bool, board: 
     turns_slower = const.HOPPER_TURNS_SLOWER if hopper and element_bytes == 2 else 1.0
     pads_slower, pad_kernel_us = 1.0, kernel_us
     if hopper:
-        kernel_us, pad_kernel_us, pads_slower = const.HOPPER_TURN_US, const.HOPPER_PAD_US, const.HOPPER_PADS_SLOWER
+        kernel_us = const.HOPPER_TURN_US
+    if hopper and not by_compiler:
+        pad_kernel_us, pads_slower = const.HOPPER_PAD_US, const.HOPPER_PADS_SLOWER
     turns_y = element_bytes == 2 or problem.H > 1
     if (hopper and turns_y) or not (modern and which == "fprop"):
         tensors.append(("y", pixels_out * raw_k, pixels_out * k, nchw))

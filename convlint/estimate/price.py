@@ -277,7 +277,21 @@ def _copies(case: KernelCase, situation: Situation) -> Copies:
     odd = problem.groups > 1 and not problem.nchw and is_odd_group(problem)
     if odd and _has_timed_groups(problem, board, situation):
         return widened_groups(case)
-    return copies(case.problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=case.board)
+    return copies(
+        problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=board,
+        by_compiler=_xla_pads(case, situation),
+    )  # fmt: skip
+
+
+def _xla_pads(case: KernelCase, situation: Situation) -> bool:
+    """Whether XLA pads the channels before cuDNN sees them: fp16 alone, while no tensor grows by more than 35 %.
+
+    github openxla/xla:xla/service/gpu/transforms/cudnn_pad_for_convolutions.cc. The filter grows most.
+    """
+    problem = case.problem
+    if not situation.xla or problem.dtype != Dtype.fp16 or problem.groups > 1:
+        return False
+    return case.c * case.k <= const.XLA_PADS_TO * problem.C * problem.K
 
 
 def _measured_fallback(case: KernelCase, situation: Situation) -> list[Priced]:
@@ -346,7 +360,8 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
         lowerings = [replace(lowering, peak_share=share) for lowering in lowerings]
     is_narrow = board.modern and not situation.tensorrt and _loads_narrow_vectors(case)
     if is_narrow and board.like_hopper and problem.taps == 1:
-        return _with_narrow_vectors(case)
+        narrow = _with_narrow_vectors(case)
+        return narrow + least_tiled(case, lowerings, around) if _xla_pads(case, situation) else narrow
     ways = least_tiled(case, lowerings, around)
     in_tf32 = board.like_hopper and situation.compute == Dtype.tf32 and not situation.tensorrt
     if in_tf32 and which == "wgrad" and problem.taps > 1 and not is_volume(problem):

@@ -44,12 +44,12 @@ def gpu_of(device: Device) -> Gpu | None:
         and gpu.sms == device.sms
         and _is_named(gpu, device.name)
     ]
-    # Of two with the same memory, the one whose id says more of the name: a Max-Q is no Workstation Edition.
+    # Of two with the same memory, the one whose id is nearer to the name: a Max-Q is no Workstation Edition.
     return min(
         alike,
         key=lambda gpu: (
             abs((gpu.memory_bytes or 0) - device.memory_bytes),
-            -len(_words(gpu.id)),
+            len({*_words(gpu.id)} ^ {*_words(device.name)}),
             "sxm" not in _words(gpu.id),
         ),
         default=None,

@@ -174,7 +174,7 @@ _FOLDER: Final = os.path.join(os.path.dirname(__file__), "data")
 
 
 class Gpu(Struct, frozen=True, kw_only=True):
-    """One CUDA device: on a board with two dies, one die. Peaks are dense, in FLOP/s (OP/s for integers).
+    """One CUDA device: on a board with several dies, one die. Peaks are dense, in FLOP/s (OP/s for integers).
 
     None, and a peak that is absent although the unit exists, mean unknown; `notes` says why. `sources` maps each
     key of the GPU's file (peaks as `peaks_tflops.fp32`) to where its number was read.

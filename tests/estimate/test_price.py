@@ -363,3 +363,20 @@ def test_one_channel_to_one_is_not_padded_to_a_vector(gpu):
     assert max(times) < 25
     if gpu == "h200":
         assert times == pytest.approx([8.1, 9.6], rel=0.25)
+
+
+@pytest.mark.parametrize("gpu", ["a100", "h100"])
+def test_xla_pads_fp16_where_no_tensor_grows_much(gpu):
+    """511 channels to 512 at the cost of copies, 10 to 16 not at all, and bf16 never."""
+
+    def both(**sizes):
+        layer = conv(N=32, H=56, W=56, R=1, S=1, P=56, Q=56, layout="NHWC", **sizes)
+        return [time_us(layer, load_gpu(gpu), Runtime(framework=name), "training") for name in ("jax", "pytorch")]
+
+    padded, narrow = both(C=720, K=511)
+    aligned = both(C=720, K=512)
+    assert aligned[0] == pytest.approx(aligned[1])
+    assert aligned[0] < padded < narrow if gpu == "h100" else aligned[0] < padded
+    for sizes in ({"C": 720, "K": 511, "dtype": Dtype.bf16}, {"C": 720, "K": 10}):
+        jax, pytorch = both(**sizes)
+        assert jax == pytest.approx(pytorch)

@@ -191,6 +191,61 @@ PINNED = [
     ("rtx-5090", "12.0", 170, 32, 1792, 104.8, 209.5),
     ("rtx-pro-6000-blackwell", "12.0", 188, 96, 1792, 126, 503.8),
     ("rtx-pro-6000-max-q", "12.0", 188, 96, 1792, 110, 438.9),
+    ("gtx-1060", "6.1", 10, 6, 192.2, 4.375, None),
+    ("gtx-1070", "6.1", 15, 8, 256.3, 6.463, None),
+    ("gtx-1070-ti", "6.1", 19, 8, 256.3, 8.186, None),
+    ("gtx-1080", "6.1", 20, 8, 320.3, 8.873, None),
+    ("v100-pcie-32gb", "7.0", 80, 32, 900, 14, 112),
+    ("v100s-pcie-32gb", "7.0", 80, 32, 1134, 16.35, 130.8),
+    ("gtx-1660-super", "7.5", 22, 6, 336, 5.027, None),
+    ("quadro-rtx-4000", "7.5", 36, 8, 416, 7.119, 56.95),
+    ("quadro-rtx-5000", "7.5", 48, 16, 448, 11.15, 89.2),
+    ("quadro-rtx-8000", "7.5", 72, 48, 672, 16.31, 130.5),
+    ("rtx-2060", "7.5", 30, 6, 336, 6.451, 25.8),
+    ("rtx-2060-super", "7.5", 34, 8, 448, 7.181, 28.72),
+    ("rtx-2070", "7.5", 36, 8, 448, 7.465, 29.86),
+    ("rtx-2070-super", "7.5", 40, 8, 448, 9.062, 36.25),
+    ("rtx-2080", "7.5", 46, 8, 448, 10.07, 40.28),
+    ("rtx-2080-super", "7.5", 48, 8, 495.9, 11.15, 44.6),
+    ("a800-80gb-pcie", "8.0", 108, 80, 1935, 19.5, 312),
+    ("a800-80gb-sxm", "8.0", 108, 80, 2039, 19.5, 312),
+    ("a16", "8.6", 10, 16, 200.1, 4.493, 17.97),
+    ("rtx-3050", "8.6", 20, 8, 224, 9.098, 18.2),
+    ("rtx-3060-ti", "8.6", 38, 8, 448, 16.2, 32.4),
+    ("rtx-3070", "8.6", 46, 8, 448, 20.31, 40.62),
+    ("rtx-3070-ti", "8.6", 48, 8, 608.3, 21.75, 43.5),
+    ("rtx-3080-12gb", "8.6", 70, 12, 912.4, 30.64, 61.28),
+    ("rtx-3080-ti", "8.6", 80, 12, 912.4, 34.1, 68.2),
+    ("rtx-3090-ti", "8.6", 84, 24, 1008, 40, 80),
+    ("rtx-a2000", "8.6", 26, 6, 288, 7.987, 31.95),
+    ("rtx-a2000-12gb", "8.6", 26, 12, 288, 7.987, 31.95),
+    ("rtx-a4000", "8.6", 48, 16, 448, 19.17, 76.68),
+    ("rtx-a4500", "8.6", 56, 20, 640, 23.65, 94.6),
+    ("rtx-a5000", "8.6", 64, 24, 768, 27.77, 111.1),
+    ("rtx-a5500", "8.6", 80, 24, 768, 34.1, 136.4),
+    ("l20", "8.9", 92, 48, 864, 59.35, 118.7),
+    ("rtx-2000-ada", "8.9", 22, 16, 256, 12, 48),
+    ("rtx-4000-ada", "8.9", 48, 20, 360, 26.73, 106.9),
+    ("rtx-4000-sff-ada", "8.9", 48, 20, 280, 19.17, 76.68),
+    ("rtx-4060", "8.9", 24, 8, 272, 15.11, 30.22),
+    ("rtx-4060-ti", "8.9", 34, 8, 288, 22.06, 44.12),
+    ("rtx-4060-ti-16gb", "8.9", 34, 16, 288, 22.06, 44.12),
+    ("rtx-4070-super", "8.9", 56, 12, 504.2, 35.48, 70.96),
+    ("rtx-4070-ti", "8.9", 60, 12, 504.2, 40.09, 80.18),
+    ("rtx-4070-ti-super", "8.9", 66, 16, 672.3, 44.1, 88.2),
+    ("rtx-4090-d", "8.9", 114, 24, 1008, 73.54, 147.1),
+    ("rtx-4500-ada", "8.9", 60, 24, 432, 39.63, 158.5),
+    ("rtx-5000-ada", "8.9", 100, 32, 576, 65.28, 261.1),
+    ("h200-nvl", "9.0", 132, 141, 4800, 60, 835.5),
+    ("h800-pcie", "9.0", 114, 80, 2000, 51.2, 756),
+    ("h800-sxm", "9.0", 132, 80, 3350, 67, 989.4),
+    ("rtx-5060", "12.0", 30, 8, 448, 19.18, 38.36),
+    ("rtx-5060-ti", "12.0", 36, 16, 448, 23.7, 47.4),
+    ("rtx-5060-ti-8gb", "12.0", 36, 8, 448, 23.7, 47.4),
+    ("rtx-5070", "12.0", 48, 12, 672, 30.87, 61.74),
+    ("rtx-5070-ti", "12.0", 70, 16, 896, 43.94, 87.88),
+    ("rtx-pro-5000-blackwell", "12.0", 110, 48, 1344, 66.94, 267.8),
+    ("rtx-pro-5000-72gb", "12.0", 110, 72, 1344, 66.94, 267.8),
     ("jetson-agx-xavier", "7.2", 8, 32, 137, 1.41, 11),
     ("jetson-orin-nano", "8.7", 8, 8, 68, 1.28, 10),
     ("jetson-orin-nx-16gb", "8.7", 8, 16, 102.4, 1.88, 15.05),
@@ -208,13 +263,16 @@ TENSOR_RATE = {
     "7.0": 1024, "7.2": 1024, "7.5": 1024, "8.0": 2048, "8.6": 1024, "8.7": 2048, "8.9": 1024,
     "9.0": 4096, "10": 8192, "11.0": 8192, "12": 1024,
 }  # fmt: skip
-HALF_RATE = {"a10g", "l40"}  # fp32 accumulation at half rate without being GeForce
+HALF_RATE = {"a10g", "l40", "l20"}  # fp32 accumulation at half rate without being GeForce
 # Tensor Cores of Hopper, B100, B300 and GB300 run below the fp32 clock: the quoted peak is below SMs x clock x rate.
 LOWER_CLOCK = {
     "h100-pcie": 0.923,
     "h100-sxm": 0.924,
     "h100-nvl": 0.865,
     "h200-sxm": 0.924,
+    "h200-nvl": 0.865,
+    "h800-pcie": 0.923,
+    "h800-sxm": 0.924,
     "gh200": 0.924,
     "b100": 0.902,
     "b300": 0.913,
@@ -236,7 +294,7 @@ def rate(table: dict[str, int], capability: str) -> int | None:
 
 def test_no_gpu_that_is_pinned_here_is_gone() -> None:
     assert {row[0] for row in PINNED} <= set(EVERY)
-    assert len({row[0] for row in PINNED}) == len(PINNED) == 69
+    assert len({row[0] for row in PINNED}) == len(PINNED) == 124
 
 
 @for_each("gpu_id, capability, sms, gib, gb_per_s, fp32, tensor", PINNED)
@@ -395,12 +453,11 @@ def test_flags() -> None:
     }  # fmt: skip
     # DGX Spark runs the libraries of discrete GPUs
     assert {name for name in gpu_names() if load_gpu(name).integrated != load_gpu(name).jetson} == {"gb10"}
-    assert {name for name in gpu_names() if load_gpu(name).dies_per_board == 2} == {"k10", "k80", "m60"}
-    assert {name for name in gpu_names() if load_gpu(name).geforce} == {
-        "gtx-680", "gtx-980-ti", "gtx-1080-ti", "gtx-1650", "gtx-1660-ti", "rtx-2080-ti",
-        "rtx-3060", "rtx-3080", "rtx-3090", "rtx-4070", "rtx-4080", "rtx-4080-super",
-        "rtx-4090", "rtx-5080", "rtx-5090",
+    assert {name: dies for name in gpu_names() if (dies := load_gpu(name).dies_per_board) > 1} == {
+        "k10": 2, "k80": 2, "m60": 2, "a16": 4,
     }  # fmt: skip
+    for name in gpu_names():
+        assert load_gpu(name).geforce is ("GeForce" in load_gpu(name).name), name
     assert not any(load_gpu(name).hyper_q for name in ("k10", "gtx-680", "gk20a"))
     assert load_gpu("b200").hyper_q
 
