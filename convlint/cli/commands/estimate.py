@@ -41,7 +41,9 @@ def run(
     planner = RunPlanner(options, date.today())
     planned = [(source, planner.plan(source)) for source in sources]  # all of them before anything is read
     refuse_clashes(files_of(shown.outputs), [*inputs(sources), *in_force(planner)])
-    checked = report_on([(source, plan.rulebook, replace(plan.job, fixing=None)) for source, plan in planned])
+    if not any(place.format == "json" for place in shown.outputs):  # else what `--fix` leaves of the time is asked for
+        planned = [(source, replace(plan, job=replace(plan.job, fixing=None))) for source, plan in planned]
+    checked = report_on([(source, plan.rulebook, plan.job) for source, plan in planned])
     report = replace(with_unknown_times(checked), findings=(), skipped=(), suppressed=())
     for place in shown.outputs:
         style = _terminal_style(shown.color) if place.file is None else Style(width=_PLAIN_WIDTH)

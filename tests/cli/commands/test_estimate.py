@@ -140,6 +140,24 @@ def test_times_and_grades_are_those_of_the_check(convlint, capsys, tmp_path):
     assert summary["lost_us"] > commented["summary"]["lost_us"] > summaries()["summary"]["lost_us"] == 0
 
 
+def test_json_has_the_time_after_fix_of_the_check(convlint, capsys):
+    """Autocast is advised, and `--fix` does not write it: the host needs longer for its operations."""
+    spec = """
+version: 1
+runtime: { framework: pytorch, tf32: true }
+defaults: { N: 1, dtype: fp32, layout: NHWC }
+layers:
+  - { name: first, C: 256, H: 28, W: 28, K: 256, kernel_size: 3, padding: 1 }
+  - { name: norm, op: norm }
+  - { name: last, K: 256, kernel_size: 3, padding: 1 }
+"""
+    found = json.loads(convlint(spec, "-o", "json")[1])["summary"]
+    _run(["check", "net.yaml", "-o", "json"])
+    checked = json.loads(capsys.readouterr().out)["summary"]
+    assert checked["time_after_fix_us"] == checked["time_us"] > checked["time_after_us"]
+    assert found["time_after_fix_us"] == checked["time_after_fix_us"]
+
+
 def test_the_share_of_the_peak(convlint):
     """Of each pass in its row, of all of them in the total; it is that of the compute dtype."""
     out = convlint(FIGURE_4, width=120)[1]
