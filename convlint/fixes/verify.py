@@ -191,12 +191,12 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
     Where the network as a whole does not, some layers may: what others save pays for it.
     Wishes without a price mend what is wrong whatever it costs: they are never among those, but others that change the
     same layers are, since nobody knows what takes longer. Of layers whose batch changes, the time per image counts.
-    Where findings on other targets ask for it, it is their wishes alone.
+    Where findings on other targets ask for it, it is their wishes alone. Nor is a setting among those that makes up for
+    it in the rest of the step, where products outweigh a convolution that takes longer.
     """
+    free = {n for n in range(len(plan.granted)) if is_unpriced(plan, n)} | _paying_in_step(plan, before, after)
     mended = set[int]()
-    for touched in {
-        id(plan.touched[n]): plan.touched[n] for n in range(len(plan.granted)) if is_unpriced(plan, n)
-    }.values():
+    for touched in {id(plan.touched[n]): plan.touched[n] for n in free}.values():
         mended |= touched
     slow: dict[int, tuple[str, float]] = {}
     for label in before.labels:
@@ -206,7 +206,7 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
         now = {index: times.time_us for index in added if (times := before.layers[index].times.get(label)) is not None}
         sums: dict[int, tuple[float, float]] = {}  # many wishes share the layers that they touch
         for number, touched in enumerate(plan.touched):
-            if not is_unpriced(plan, number):
+            if number not in free:
                 if id(touched) not in sums:
                     sums[id(touched)] = sum(added.get(i, 0.0) for i in touched), sum(now.get(i, 0.0) for i in touched)
                 own, now_us = sums[id(touched)]
@@ -216,11 +216,21 @@ def slower(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> dict[
         others = added.keys() - mended
         total_us = sum(added[i] for i in others)
         if not slow and total_us > max(_CLOSE_US, share * sum(now[i] for i in others)):
-            slow = {n: (label, total_us) for n in range(len(plan.granted)) if not is_unpriced(plan, n)}
+            slow = {n: (label, total_us) for n in range(len(plan.granted)) if n not in free}
     # A setting without a price, such as autotuning, touches every layer and is to blame for none that another changes.
     slow = {n: why for n, why in slow.items() if plan.granted[n].finding.lost_us is not None} or slow
     of_others = {n: why for n, why in slow.items() if plan.granted[n].finding.gpu not in (None, why[0])}
     return of_others or slow
+
+
+def _paying_in_step(plan: EditPlan, before: NetworkResult, after: NetworkResult) -> set[int]:
+    """The granted wishes for a dtype, by position, that save time of the step, where all targets run it faster."""
+    now, then = steps_of(before), steps_of(after)
+    pairs = [(now.get(label), then.get(label)) for label in before.labels]
+    if not all(old is not None and new is not None and new < old for old, new in pairs):
+        return set()
+    wanted = enumerate(plan.granted)
+    return {n for n, wish in wanted if "dtype" in wish.sets and (wish.finding.lost_step_us or 0.0) > 0.0}
 
 
 Steps = Mapping[str, float | None]  # the time of the whole step, by target

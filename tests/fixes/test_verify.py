@@ -156,6 +156,25 @@ def test_what_a_fix_without_a_price_saves_pays_for_no_other() -> None:
     assert saved_beside(plan) == saved[0]
 
 
+def test_a_dtype_that_shortens_the_step_may_lengthen_its_convolutions() -> None:
+    """A patch embedding takes longer in 16 bits; the products behind it take a third."""
+    top, layers = (
+        "runtime: { framework: pytorch }\n",
+        (
+            "  - { name: patches, C: 3, H: 224, W: 224, K: 768, kernel_size: 16, stride: 16 }\n"
+            "  - { name: norm, op: layernorm }\n  - { name: up, op: linear, C: 3072 }\n"
+        ),
+    )
+    before, after = (net(layers, top, f"N: 64, dtype: {dtype}, layout: NCHW") for dtype in ("tf32", "fp16"))
+    now, then = (result_of(network, "a10") for network in (before, after))
+    assert now.layers[0].times["a10"].time_us < then.layers[0].times["a10"].time_us
+    autocast = wish("patches", dtype="fp16", lost_us=1.0)
+    paying = replace(autocast, finding=replace(autocast.finding, lost_step_us=1000.0))
+    assert list(slower(planned(before, autocast), now, then)) == [0]
+    assert slower(planned(before, paying), now, then) == {}
+    assert list(slower(planned(after, paying), now, replace(then, networks=()))) == [0]  # no step is known
+
+
 def test_other_targets_are_asked_too_and_advice_for_them_is_blamed_first() -> None:
     before = net("  - { name: a, C: 64, H: 56, W: 56, K: 64 }\n")
     after = net("  - { name: a, C: 64, H: 56, W: 56, K: 512, layout: NHWC }\n")

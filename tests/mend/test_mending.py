@@ -1,5 +1,6 @@
 """The rounds on one spec: what does not go together is found and left out."""
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable
@@ -107,6 +108,21 @@ def test_a_finding_that_stays_leaves_no_trace() -> None:
         ran, text = fixed()
     assert (ran.code, text) == (1, but(3))
     assert "CL102 of l3 is not fixed: the finding would stay" in ran.err
+
+
+def test_autocast_that_shortens_the_step_is_written_although_its_convolution_takes_longer() -> None:
+    Path("net.yaml").write_text(
+        "version: 1\ntarget: a10\nruntime: { framework: pytorch, tf32: true }\n"
+        "defaults: { N: 64, dtype: fp32, layout: NCHW }\nlayers:\n"
+        "  - { name: patches, C: 3, H: 224, W: 224, K: 768, kernel_size: 16, stride: 16 }\n"
+        "  - { name: norm, op: layernorm }\n  - { name: up, op: linear, C: 3072 }\n"
+    )
+    first = json.loads(convlint("check", "net.yaml", "-o", "json").out)["summary"]
+    ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "json")
+    after = json.loads(ran.out)["summary"]
+    assert "not fixed" not in ran.err
+    assert after["step_us"] < first["step_us"] / 2
+    assert after["time_us"] == first["time_after_fix_us"] > first["time_us"]
 
 
 def test_of_several_on_one_layer_that_lose_time_each_is_tried_alone() -> None:
