@@ -282,7 +282,10 @@ class Repeats:
             for axis in ("CW", "CHW", "CDHW")[layer.dims - 1]:
                 own, arriving = getattr(layer, axis), getattr(incoming, axis)
                 if None not in (own, arriving) and own != arriving:
-                    raise fault(f"{name}: {axis}={arriving} arrives, but {layer.name} reads {axis}={own}", span)
+                    # other sizes, with the same weights, are a layer of its own
+                    hint = "" if axis == "C" else f"; state the convolution again, with weights: {layer.name}"
+                    message = f"{name}: {axis}={arriving} arrives, but {layer.name} reads {axis}={own}{hint}"
+                    raise fault(message, span)
             if known.edge is not None:
                 edge = edges[known.edge]
                 others = [index for index in incoming.producers if index not in (known.layer, *edge.producers)]

@@ -365,8 +365,7 @@ def conv_layer(
         size = getattr(layer, letter)
         if size is not None and size > MAX_SIZE:
             raise fault(f"{name}: the output's {letter} would be {size}, larger than 2^31", spans["layer"])
-    if layer.op == "conv_transpose":
-        _check_output_padding(layer)
+    _check_output_padding(layer)
     if layer.unfolded and is_patches(layer) is False:
         at = spans.get("unfolded", spans["layer"])
         raise fault(f"{name}: unfolded is of patches alone: stride = filter, no padding, whole patches, one group", at)
@@ -374,12 +373,14 @@ def conv_layer(
 
 
 def _check_output_padding(layer: ConvLayer) -> None:
-    """Raises InputFault where output padding adds what no input would reach, which frameworks refuse."""
+    """Raises InputFault where output padding adds what no input would reach, or to a convolution that has none."""
     for axis in AXES:
         extra: int = getattr(layer, axis.output_padding)
         most = max(getattr(layer, axis.stride), getattr(layer, axis.dilation))
+        at = layer.spans.get(axis.output_padding, layer.spans["layer"])
+        if extra and layer.op != "conv_transpose":
+            raise fault(f"{layer.name}: output_padding is of transposed convolutions: op: conv_transpose", at)
         if extra >= most:
-            at = layer.spans.get(axis.output_padding, layer.spans["layer"])
             raise fault(
                 f"{layer.name}: output_padding {extra} must be less than the stride or the dilation, {most}", at
             )

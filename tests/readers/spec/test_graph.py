@@ -291,6 +291,16 @@ def test_what_is_wrong_is_said(item: str, message: str) -> None:
     assert error.line is not None
 
 
+def test_another_size_is_no_other_run() -> None:
+    layers = (
+        "name: p3, op: input, C: 8, H: 40, W: 40",
+        "name: head, K: 8, kernel_size: 1",
+        "name: p4, op: input, C: 8, H: 20, W: 20",
+    )
+    (error,) = errors(spec(*layers, "name: m, op: again, weights: head"))
+    assert error.message == "m: H=20 arrives, but head reads H=40; state the convolution again, with weights: head"
+
+
 def test_shared_weights_are_counted_once_and_tie_channels() -> None:
     small = "name: small, input: b, K: 30, kernel_size: 3, padding: 1"
     apart, tied = (network(spec(*TWO_INPUTS, small + more)) for more in ("", ", weights: shared"))

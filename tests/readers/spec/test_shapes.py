@@ -221,6 +221,14 @@ def test_output_padding_that_no_framework_takes(sizes: str, most: int) -> None:
     assert error.message == f"up: output_padding {most} must be less than the stride or the dilation, {most}"
 
 
+def test_output_padding_of_a_plain_convolution() -> None:
+    """Who forgets `op: conv_transpose` is not told times of another layer."""
+    layer = "name: up, C: 8, H: 7, W: 7, K: 8, kernel_size: 3, stride: 2, output_padding: "
+    assert only(spec(layer + "0")).P == 3
+    (error,) = errors(spec(layer + "1"))
+    assert error.message == "up: output_padding is of transposed convolutions: op: conv_transpose"
+
+
 @pytest.mark.parametrize("op", ["depthwise", "depthwise_conv", "DepthwiseConv2D", "dwconv"])
 def test_depthwise(op: str) -> None:
     _, second = network(spec(f"{STEM}", f"op: {op}, kernel_size: 3, padding: 1")).layers
