@@ -100,6 +100,8 @@ def _version(name: str, item: Value) -> Version:
         major, rest = divmod(number, 1000) if len(text) == 4 else divmod(number, 10000)
         text = f"{major}.{rest // 100}.{rest % 100}"
     try:
+        if text.endswith((".x", ".X", ".*")):  # a range, of which the oldest would be refused what the newest runs
+            raise ValueError(text)
         return Version(text)
     except ValueError:
         raise fault(f"{name}: {shown(text)!r} is not a version such as 8.9.2", item.span) from None

@@ -33,6 +33,13 @@ def test_targets_mode_and_runtime() -> None:
     assert found.runtime.spans["cudnn"][0] == 4
 
 
+@pytest.mark.parametrize("text", ["12.x", "12.*", "12.8.X"])
+def test_a_range_is_no_version(text: str) -> None:
+    """CUDA 12.0 has no code for GPUs that 12.8 runs on."""
+    (error,) = errors(spec(STEM, runtime=f'{{ cuda: "{text}" }}'))
+    assert error.message == f"cuda: '{text}' is not a version such as 8.9.2"
+
+
 def test_what_is_not_given_is_unknown() -> None:
     found = network(spec(STEM))
     assert (found.targets, found.mode, found.runtime) == ((), None, Runtime())
