@@ -29,7 +29,17 @@ from convlint.engine.findings import (
 from convlint.engine.findings import Silences as Silences
 from convlint.engine.findings import Target as Target
 from convlint.engine.fixes import Batches, alternatives_of, fix_of, is_refuted, with_valid_fixes
-from convlint.engine.hits import STEP_SHARE, Evaluation, Evaluator, Flaw, Hit, graded, priced_by_step, stated
+from convlint.engine.hits import (
+    STEP_SHARE,
+    Evaluation,
+    Evaluator,
+    Flaw,
+    Hit,
+    graded,
+    priced_by_step,
+    saving_at_most,
+    stated,
+)
 from convlint.engine.joint import FoundSteps, Joint, Promise
 from convlint.engine.levers import (
     KINDS,
@@ -182,6 +192,10 @@ class _NetworkCheck:
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
         beside_us = _by_number(promise.beside_us(), promise.wider_us(), hits)
         hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us, beside_us, on_host.most_us)
+        best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
+        step_us = promise.shortest_us(best.choices, best.levers, advised.__contains__)
+        if on_host.step_us is not None and step_us is not None:
+            hits = saving_at_most(hits, on_host.step_us - step_us)
         for hit in hits:
             fix = fix_of(hit, pricer, batches, priced.deal.time_us, self.allow)
             if not is_refuted(hit, fix):
@@ -190,8 +204,6 @@ class _NetworkCheck:
         self.estimates[target.label] = estimates
         self.times[target.label] = times = promise.times(on_host)
         total = sum_of(times)
-        best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
-        step_us = promise.shortest_us(best.choices, best.levers, advised.__contains__)
         report = network_report(
             network, target.label, target.gpu, self.mode, memory, on_host, total, step_us, details=self.details
         )

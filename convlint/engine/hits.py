@@ -512,6 +512,20 @@ def priced_by_step(
     return result
 
 
+def saving_at_most(hits: Iterable[Hit], all_us: float) -> list[Hit]:
+    """The hits, of whose settings none saves more of the step than `all_us`, what all advice saves together.
+
+    The host starts more operations under autocast, so that the step shrinks by less than the GPU's time.
+    """
+    all_us = max(0.0, all_us)
+    return [
+        replace(hit, price=replace(hit.price, lost_step_us=all_us))
+        if hit.rule.loss not in OF_STEPS and (hit.price.lost_step_us or 0.0) > all_us
+        else hit
+        for hit in hits
+    ]
+
+
 def _is_weighed(hit: Hit) -> bool:
     """Whether its price decides: it is no error, and its rule has a price."""
     return hit.severity != "error" and bool(hit.indices) and hit.rule.loss != "none"

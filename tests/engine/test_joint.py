@@ -287,6 +287,16 @@ def test_what_settings_save_of_the_step_is_what_the_next_step_lacks(layout: Layo
     assert sum(finding.lost_step_us for finding in settings) == pytest.approx(now.step.time_us - then_us, rel=0.01)
 
 
+def test_no_setting_saves_more_than_the_step_with_all_advice() -> None:
+    """Behind autocast the step waits for its host, which has more to start than it has now."""
+    eager = Runtime(framework="pytorch", tf32=False)
+    result, _ = promised(told(resnet50(N=12, dtype="fp32", layout="NHWC", runtime=eager)))
+    (report,) = result.networks
+    settings = [finding for finding in result.findings if finding.rule.code == "CL106"]
+    assert [finding.lost_step_us for finding in settings] == [report.step.time_us - report.step_after_us]
+    assert report.step_after_us > report.step.host_us
+
+
 @pytest.mark.parametrize(("N", "dtypes"), [(16, True), (20, False), (32, True)])
 def test_autocast_is_no_advice_where_its_own_launches_make_the_step_longer(N: int, dtypes: bool) -> None:
     """16 images wait for the host, which CUDA graphs take away; 20 would wait for it once they are behind autocast."""
