@@ -55,11 +55,12 @@ from convlint.engine.levers import (
     narrowing,
 )
 from convlint.engine.optimum import Search
-from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, estimated, weighed
+from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, at_batch, estimated, hosted_on, weighed
 from convlint.estimate.host import Hosted
 from convlint.facts.layer import LayerFacts
 from convlint.facts.target import TargetFacts
 from convlint.files.languages import duration
+from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
 from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
 from convlint.model.network import Network
@@ -184,6 +185,7 @@ class _NetworkCheck:
             memory.fits,
             waits=on_host.is_bound,
             pace=on_host.pace,
+            step_at=lambda N: self._step_at(N, target.gpu),
             details=self.details,
         )
         hits = batches.settled(weighed(priced.hits, priced.stakes, priced.bases, pricer))
@@ -208,6 +210,11 @@ class _NetworkCheck:
             network, target.label, target.gpu, self.mode, memory, on_host, total, step_us, details=self.details
         )
         self.networks.append(replace(report, after_waits=promise.leaves_waiting(advised.__contains__)))
+
+    def _step_at(self, N: int, gpu: Gpu) -> float | None:
+        """The whole step with batches of `N`, in us; None where it is not known."""
+        changed = at_batch(self.network, N)
+        return None if changed is None else hosted_on(changed, gpu, self.mode).step_us
 
     def _meet_again(
         self, hits: list[Hit], exclusions: _Exclusions, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import takewhile
 
 from msgspec import Struct
@@ -39,6 +39,7 @@ class Batches:
     `time_us(index, N)` predicts one layer; `fits(now, N)` says whether there is memory for layers of `now` at N. Where
     the GPU `waits` for its host, only more than one image is advised: tiles and waves are not what an image waits for.
     `pace` is what the host needs to start a step, and what the GPU needs for all that is no convolution, in us.
+    `step_at(N)` is the whole step where all operations are known; else convolutions and pace stand for it.
     Without `details`, batches are tried where an error asks for one alone.
     """
 
@@ -51,10 +52,11 @@ class Batches:
         *,
         waits: bool = False,
         pace: tuple[float, float] = (0.0, 0.0),
+        step_at: Callable[[int], float | None] = lambda _: None,
         details: bool = True,
     ) -> None:
         self.layers, self.estimates, self.time_us, self.fits, self.waits = layers, estimates, time_us, fits, waits
-        self.pace = pace
+        self.pace, self.step_at = pace, cache(step_at)
         self.details = details
         self._network_us: dict[tuple[int, int], float] = {}
         self._samples: dict[tuple[int, int], Sequence[tuple[int, float]]] = {}
@@ -147,6 +149,8 @@ class Batches:
                 continue
             if self.us_per_image(now, N) < present * (1 - _ADVICE_GAIN):
                 best.append(N)
+        if self.step_at(now) is not None:  # norms and products may take what convolutions save
+            best = [N for N in best if self.step_us(now, N) / N < self.step_us(now, now) / now * (1 - _ADVICE_GAIN)]
         best.sort(key=lambda N: (now > N, abs(N - now)))  # a lower one takes work away
         return BatchPlan(tuple(best), present)
 
@@ -160,6 +164,9 @@ class Batches:
 
     def step_us(self, now: int, N: int) -> float:
         """Time of one step at batch `N`, in us; at least what the host needs to start it."""
+        whole_us = self.step_at(N)
+        if whole_us is not None:
+            return whole_us
         host_us, beside_us = self.pace
         return max(self.us_per_image(now, N) * N + beside_us * N / now, host_us)
 

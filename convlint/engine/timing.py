@@ -31,7 +31,7 @@ from convlint.facts.target import layout_picks, layout_weight
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
-from convlint.model.network import Edge, Network, Operation
+from convlint.model.network import Edge, Network, Operation, Work
 from convlint.model.report import Scalar
 from convlint.model.runtime import Runtime, framework_of
 from convlint.rulebook.rule import Rule
@@ -218,6 +218,31 @@ def hosted_on(network: Network, gpu: Gpu, mode: Mode) -> Hosted:
     """What `estimated` says of a network as it runs on a GPU."""
     network = on_gpu(network, gpu)
     return estimated(network, as_laid_out(network, mode), gpu, mode)
+
+
+def at_batch(network: Network, N: int) -> Network | None:
+    """The network with batches of `N`; None where its layers have several, or its operations are not all known."""
+    batches = {layer.N for layer in network.layers}
+    now = batches.pop()
+    if batches or not now or not network.whole or network.recorded is not None:
+        return None
+    operations = [
+        operation if operation.work is None else replace(operation, work=_of_images(operation.work, N, now))
+        for operation in network.operations
+    ]
+    layers = tuple(replace(layer, N=N) for layer in network.layers)
+    return replace(network, layers=layers, operations=tuple(operations))
+
+
+def _of_images(work: Work, N: int, now: int) -> Work:
+    """The work of an operation on `N` images, which does this on `now`."""
+    batch, rows, *others = work.product if len(work.product) == 4 else (1, 1, 0, 0)
+    by_rows = work.kind == "linear" and batch == 1  # all images form one matrix
+    product = (batch, rows * N // now, *others) if by_rows else (batch * N // now, rows, *others)
+    return replace(
+        work, reads=tuple(elements * N // now for elements in work.reads), writes=work.writes * N // now,
+        product=product if work.product else (),
+    )  # fmt: skip
 
 
 def times_of(network: Network, gpu: Gpu, mode: Mode) -> list[float | None]:

@@ -201,6 +201,33 @@ def test_no_step_is_shorter_than_its_host_lets_it_be(tmp_path: Path) -> None:
     assert f"(time per image {image:.0f} %, per step +0 %)" in found["CL301"].fix.describe
 
 
+@pytest.mark.parametrize("framework", ["pytorch", "jax"])
+def test_a_batch_is_said_to_change_the_step_as_the_next_check_has_it(framework: str, tmp_path: Path) -> None:
+    """Weights of linear layers and the optimizer are read once for any number of images, and eager PyTorch waits."""
+    spec = f"""
+version: 1
+target: a100
+runtime: {{ framework: {framework}, optimizer: adam }}
+defaults: {{ N: 1, dtype: fp16, layout: NHWC }}
+layers:
+  - {{ name: image, op: input, C: 64, H: 14, W: 14 }}
+  - {{ name: a, K: 512, kernel_size: 3, padding: 1 }}
+  - {{ name: norm, op: layernorm }}
+  - {{ name: up, op: linear, C: 4096 }}
+  - {{ name: gelu, op: gelu }}
+  - {{ name: down, op: linear, C: 512 }}
+  - {{ name: b, K: 512, kernel_size: 3, padding: 1 }}
+"""
+    report = _report(spec, tmp_path)
+    (found,) = [f for f in report.findings if f.rule.code == "CL301"]
+    N = int(found.fix.set["N"])
+    now, then = (
+        each.networks[0].step.time_us for each in (report, _report(spec.replace("N: 1,", f"N: {N},"), tmp_path))
+    )
+    image, step = 100 * (then / now / N - 1), 100 * (then / now - 1)
+    assert f"N={N} (time per image {image:+.0f} %, per step {step:+.0f} %)" in found.fix.describe
+
+
 def test_layers_of_another_batch_have_no_say(tmp_path: Path) -> None:
     """A spec may hold layers of several networks: each batch is weighed with the layers that share it."""
     alone = "version: 1\ntarget: a100\nmode: inference\nlayers:\n"

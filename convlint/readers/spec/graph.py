@@ -525,6 +525,8 @@ class SpecGraph:
             return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
             fields.values["N"] = self.defaults.of(dims).values.get("N")
+        if self.batch is not None and "N" in fields.values:
+            fields.values["N"] = self.batch
         if (frozen := self.defaults.of(dims).values.get("frozen")) is not None:
             fields.values.setdefault("frozen", frozen)
         if normalised(op.text)[0] in PRODUCTS and "K" in fields.values:  # C is then what it reads

@@ -69,6 +69,15 @@ def test_a_batch_from_the_command_line() -> None:
     assert [layer.N for layer in found.layers] == [16, 16]
 
 
+@pytest.mark.parametrize("batch", ["", "N: 3, "])
+def test_a_batch_from_the_command_line_is_that_of_all_operations(batch: str) -> None:
+    """Linear layers and what reads the input kept the batch of the file."""
+    layers = f"name: image, op: input, {batch}C: 8, H: 4, W: 4", "K: 8, kernel_size: 1", "op: linear, C: 32", "op: gelu"
+    found, _ = read_spec(spec(*layers, defaults="{ N: 256 }"), "net.yaml", ReadOptions(batch=16))
+    works = [operation.work for operation in found.operations if operation.work is not None]
+    assert [(work.op, work.writes) for work in works] == [("linear", 16 * 16 * 32), ("gelu", 16 * 16 * 32)]
+
+
 def test_standard_input_has_a_name(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("convlint.readers.spec.reader.read_text", lambda path: spec(STEM))
     found, _ = read("-", ReadOptions())
