@@ -93,6 +93,25 @@ layers:
     assert "K: 64, kernel_size: 3" in Path("net.yaml").read_text()
 
 
+def test_no_layer_gets_narrower_without_those_that_read_it() -> None:
+    """Tiles that are filled by more channels, another network, ask for fewer of one layer alone."""
+    Path("net.yaml").write_text("""\
+version: 1
+target: v100
+runtime: { framework: jax }
+defaults: { N: 1, dtype: fp32, layout: NHWC }
+layers:
+  - { name: clip, op: input, C: 3, D: 16, H: 112, W: 112 }
+  - { name: wide, op: conv3d, K: 45, kernel_size: [1, 7, 7], stride: [1, 2, 2], padding: [0, 3, 3] }
+  - { name: deep, op: conv3d, K: 64, kernel_size: [3, 1, 1], padding: [1, 0, 0] }
+  - { name: last, op: conv3d, K: 64, kernel_size: 1 }
+""")
+    total = of("check", "net.yaml", "--allow", "narrower")["summary"]
+    convlint("check", "net.yaml", "--allow", "narrower", "--fix", "--unsafe-fixes")
+    then = of("check", "net.yaml", "--allow", "narrower")["summary"]
+    assert then["time_us"] == pytest.approx(total["time_after_fix_us"], rel=0.01)
+
+
 def test_another_batch_is_written_where_it_is_allowed() -> None:
     Path("net.yaml").write_text(BATCH)
     convlint("check", "net.yaml", "--fix", "--unsafe-fixes")

@@ -81,14 +81,15 @@ class Coupling:
         A flaw that is an info, or whose fix makes another network, is not split.
         """
         sides = [name for name in _SIDES if name in flaw.set]
-        if not self.wired or len(sides) != len(flaw.set) or all(self._is_own(index, name) for name in sides):
+        if not self.wired or len(sides) != len(flaw.set) or all(self.is_own(index, name) for name in sides):
             return (flaw,)
         if flaw.case.severity == "info" or _is_another_network(flaw, self.layers[index]):
             return (flaw,)
         flaws = [flaw] if len(sides) == 1 else [_alone(flaw, name, values()) for name in sides]
         return [self._sided(flaw, index, name, values) for flaw, name in zip(flaws, sides, strict=True)]
 
-    def _is_own(self, index: int, name: str) -> bool:
+    def is_own(self, index: int, name: str) -> bool:
+        """Whether no other layer has this width."""
         if name == "C" and self._is_composed(index):
             return False
         return self.group_of(index, name) is None
@@ -407,10 +408,12 @@ class Advice:
             less, key = narrowing(flaw, layer), _key(index, flaw)
             if not less or key in levers or not self._is_allowed(index, replace(flaw, set=less)):
                 continue
+            side = next(iter(less))
             if flaw.group is None:
-                levers[key] = Lever(key, (index,), ((index, flaw),), changes=less)
+                if self.coupling.is_own(index, side):  # else other layers would keep the width that it had
+                    levers[key] = Lever(key, (index,), ((index, flaw),), changes=less)
                 continue
-            group, side = self.coupling.group(flaw.group), next(iter(less))
+            group = self.coupling.group(flaw.group)
             width = int(less[side]) // group.multiple_of * group.multiple_of
             if self.coupling.group_of(index, side) == flaw.group and 0 < width < group.width:
                 levers[key] = Lever(key, group.layers, ((index, flaw),), flaw.group, width)
