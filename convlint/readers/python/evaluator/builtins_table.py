@@ -25,7 +25,7 @@ from convlint.readers.python.evaluator.builtin_types import (
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.names_of import bound_in_functions
-from convlint.readers.python.evaluator.operations import binary, computed, get, has_key, put_key, take_next
+from convlint.readers.python.evaluator.operations import binary, computed, get, has_key, of_presets, put_key, take_next
 from convlint.readers.python.evaluator.values import (
     DICTS,
     NONE,
@@ -52,6 +52,7 @@ from convlint.readers.python.evaluator.values import (
     undecided,
     union,
     unknown,
+    without_presets,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _plain(function: Callable[..., Any]) -> Known:
             return None  # it computes that power of ten
         return computed(stated_by(*call.values), lambda: function(*raw, **options))
 
-    return run
+    return of_presets(run)
 
 
 def _known_truth(truth: bool | None) -> Value | None:
@@ -142,7 +143,7 @@ def _extreme(*, largest: bool) -> Known:
             return Const(best.value, stated_by(best, *(item for item in items if item is not best)))
         return best
 
-    return run
+    return of_presets(run)
 
 
 def _operated(*kinds: type[ast.AST]) -> Known:
@@ -182,7 +183,9 @@ def _len(machine: Machine, call: LibraryCall) -> Value | None:
     return Const(len(items)) if items is not None else None
 
 
-def _range(_: Machine, call: LibraryCall) -> Value | None:
+def _range(machine: Machine, call: LibraryCall) -> Value | None:
+    if machine.counts_by_presets(call.args):
+        call = call.with_args(without_presets(call.args), call.keywords)
     numbers = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, int)]
     if len(numbers) != len(call.args) or not 1 <= len(numbers) <= 3 or not call.exact or numbers[2:] == [0]:
         return None

@@ -21,12 +21,15 @@ from convlint.readers.python.evaluator.values import (
     Items,
     List,
     Module,
+    Name,
+    Preset,
     Tensor,
     Unknown,
     Value,
     constants,
     defaults_in,
     literal,
+    preset,
     stated_by,
     text_of,
     undecided,
@@ -167,12 +170,17 @@ def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
 
         return inherited
     value, of_config = compiler.expression(node.value), _names_config(node.value)
+    holder, path = last_name(node.value), compiler.file.path
 
     def run(scope: Scope) -> Value:
         receiver = value(scope)
-        if of_config and isinstance(receiver, Unknown):
-            return unknown("config")
-        return scope.machine.attribute(receiver, text)
+        option: Value | None = None
+        if isinstance(receiver, Unknown):
+            if of_config or receiver.why == "config":
+                option = scope.machine.library.option(holder, text, path) or unknown("config")
+        elif of_config and receiver.__class__ is Name:  # `flags.FLAGS`
+            option = scope.machine.library.option(holder, text, path)
+        return option or scope.machine.attribute(receiver, text)
 
     return run
 
@@ -505,6 +513,8 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
             return Const(not truth, stated_by(value)) if truth is not None else undecided(value)
         if isinstance(value, Const):
             return operations.computed(value.stated, operations.UNARY[kind], value.value) or unknown("call")
+        if isinstance(value, Preset):
+            return preset(operations.computed(value.number.stated, operations.UNARY[kind], value.number.value))
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
 
     return run

@@ -82,6 +82,10 @@ class Library:
         """Return the result of `instance(...)`: of a layer, a container, or a module that the source defines."""
         return None
 
+    def option(self, holder: str, name: str, path: str) -> Value | None:
+        """Return `holder.name` in the file at `path`, where that is an option of the command line."""
+        return None
+
     def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
         """Handle `super().__init__(...)` of a framework's class `base`; return whether the class is known."""
         return False
