@@ -550,7 +550,10 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
             results.append(rest(scope, at + 1))
         # `unknown or True` is true, whatever the unknown is.
         other = results[0]
-        return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
+        if isinstance(other, Const) and other.value is until:
+            return Const(until)
+        # A size that is given otherwise only where it is 0: `d_ff or 4 * d_model`
+        return value if until and isinstance(value, Preset) and value.value else undecided(value)
 
     return lambda scope: rest(scope, 0)
 

@@ -1,13 +1,15 @@
 """Find the defaults of command line options that are numbers: of argparse, absl and TensorFlow's flags.
 
 Which parser made an object can rarely be followed: a network gets `opt` from code that finds its class by name. So an
-attribute is an option by its own name and that of its object, if all programs that have the file agree on its default.
+attribute is an option by its own name and that of its object, or because all that is read from that is an option, if
+all programs that have the file agree on its default.
 """
 
 from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import NamedTuple
 
@@ -19,6 +21,7 @@ from convlint.readers.python.source_file import SourceFile, last_name
 
 _DECLARES = re.compile(rb"\.(?:add_argument|set_defaults|DEFINE_(?:integer|float))\(")
 # Usual names of what holds the options, besides those that a call of the parser is assigned to
+_SEVERAL = 3  # options that another object is known by
 _HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
 _HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
 _ASSIGNS = re.compile(rb"(?:^|[:;])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:[-+*/%]|//)?=(?!=)", re.MULTILINE)
@@ -48,9 +51,18 @@ class Options:
         numbers = [default for default in defaults if default is not None]
         if not numbers or len(numbers) < len(defaults) or any(each.value != numbers[0].value for each in numbers):
             return None
-        if holder not in holders or (holder, name) in assigned:
+        set_later = {attribute for of, attribute in assigned if of == holder or of in holders}
+        if name in set_later:
+            return None
+        if holder not in holders and not self._reads_options(holder, path, declared.keys() | set_later):
             return None
         return Preset("config", Const(numbers[0].value, stated_by(*numbers)))
+
+    def _reads_options(self, holder: str, path: str, options: AbstractSet[str]) -> bool:
+        """Whether nothing but options is read from an object with another name, and several of them."""
+        reads = re.findall(rb"\b%s\.(\w+)" % holder.encode(), self._project.content(path) or b"")
+        names = {name.decode() for name in reads}
+        return len(names) >= _SEVERAL and names <= options
 
     def _around_file(self, path: str) -> _Programs:
         """Return what programs with the file say; what all say, if no imports lead there, as some look for names."""

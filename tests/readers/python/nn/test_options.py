@@ -84,6 +84,19 @@ def test_another_object_has_no_options(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("read_too", "width"), [("config.kernel + config.lr", 36), ("config.kernel + config.other", None)]
+)
+def test_an_object_of_which_only_options_are_read_has_them(tmp_path: Path, read_too: str, width: int | None) -> None:
+    net = NET.replace("opt", "config") + f"        self.other = {read_too}\n"
+    options = "parser.add_argument('--lr')\nparser.add_argument('--kernel')\n"
+    train = "from net import Net\n" + OPTION + options + "opt.later = 3\nNet(opt)\n"
+    assert widths(read(tmp_path, net=net, train=train)) == [width]
+    # The options have another name there.
+    wider = train.replace("Net(opt)", "opt.base_width = 8\nNet(opt)")
+    assert widths(read(tmp_path, net=net, train=wider)) == [None]
+
+
+@pytest.mark.parametrize(
     ("number", "width"),
     [
         ("opt.base_width * 2", 72),
@@ -93,7 +106,9 @@ def test_another_object_has_no_options(tmp_path: Path) -> None:
         ("max(opt.base_width, 48)", 48),
         ("opt.base_width // 0", None),
         ("opt.base_width if opt.base_width > 8 else 8", None),
-        ("opt.base_width or 8", None),
+        ("opt.base_width or 8", 36),
+        ("opt.base_width - 36 or 8", None),
+        ("opt.base_width and 8", None),
         ("'%d' % opt.base_width", None),
         ("[8, 16][opt.base_width > 8]", None),
     ],
