@@ -72,9 +72,9 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     layers = {id(module.extra): module.extra for module in (*modules, *below) if isinstance(module.extra, Convolution)}
     loaded = [record for record in machine.modules.recorded[path] if record.thing.what == "loaded"]
     layers = layers or {id(record.thing.layer): record.thing.layer for record in loaded}  # of some wrapper of a network
-    # Those of a functional network, which no variable holds
+    # Those that no variable holds: of a functional network, or in branches
     loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
-    if run.uses and loose:
+    if loose:
         gathering.add(loose, run, (), certainty="stated", path=path, root=path,
                       whole=path not in machine.modules.unfinished)  # fmt: skip
     if layers:
