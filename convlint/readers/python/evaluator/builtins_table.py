@@ -110,11 +110,11 @@ def _truth(machine: Machine, call: LibraryCall) -> Value | None:
     return _known_truth(machine.truth(call.args[0]) if len(call.args) == 1 else False)
 
 
-def _folded(kind: type[ast.AST], start: int) -> Known:
-    """Return `sum` or `math.prod`: an operator folded over the items."""
+def _folded(kind: type[ast.AST], start: int, *, array: bool = False) -> Known:
+    """Return `sum` or `math.prod`, or those of NumPy: an operator folded over the items."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
-        items = _first(machine, call, ordered=False)
+        items = getattr(_array(machine, call), "items", None) if array else _first(machine, call, ordered=False)
         if items is None:
             return None
         result = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(start))
@@ -745,7 +745,8 @@ FUNCTIONS: Mapping[str, Known] = {
     **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
     **{f"{module}.{name}": _plain(getattr(math, name))
        for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},
-    "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1),
+    "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1), "numpy.int": _plain(int),
+    "numpy.sum": _folded(ast.Add, 0, array=True), "numpy.prod": _folded(ast.Mult, 1, array=True),
     "builtins.sum": _folded(ast.Add, 0), "builtins.bool": _truth, "builtins.max": _extreme(largest=True),
     "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
     "builtins.all": _logic(all_true), "builtins.any": _logic(any_true),
