@@ -96,6 +96,7 @@ class CallMemory:
             key: Hashable = (
                 _frozen(what, given, 0),
                 call.exact,
+                call.others,
                 machine.by_defaults() if machine.decided else None,  # which layers keep
                 machine.again,  # a loop within MOST_AGAIN others is evaluated less exactly
                 tuple([_frozen(value, given, 0) for value in call.args]),
