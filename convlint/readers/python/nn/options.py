@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Set as AbstractSet
 from functools import cache
 from typing import NamedTuple
 
@@ -20,11 +19,12 @@ from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.source_file import SourceFile, last_name
 
 _DECLARES = re.compile(rb"\.(?:add_argument|set_defaults|DEFINE_(?:integer|float))\(")
+_SEVERAL = 3  # options by which an object with another name is known
 # Usual names of what holds the options, besides those that a call of the parser is assigned to
-_SEVERAL = 3  # options that another object is known by
 _HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
 _HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
 _ASSIGNS = re.compile(rb"(?:^|[:;])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:[-+*/%]|//)?=(?!=)", re.MULTILINE)
+_GIVES = re.compile(rb"\bparse(?:_known)?_args\(([^()]+)")  # instead of what the user gives
 _SAYS = re.compile(rb"%s|\b(?:%s)\.\w+[ \t]*=" % (_DECLARES.pattern, "|".join(_HOLDERS).encode()))
 
 
@@ -33,7 +33,7 @@ class _Programs(NamedTuple):
 
     declared: dict[str, list[Const | None]]  # the defaults of each; None for those that are no literal numbers
     holders: frozenset[str]
-    assigned: frozenset[tuple[str, str]]  # attributes that are set otherwise, each with the name of its object
+    assigned: dict[str, list[str]]  # the names of objects of which an attribute is set otherwise
 
 
 class Options:
@@ -46,48 +46,55 @@ class Options:
 
     def _value(self, holder: str, name: str, path: str) -> Preset | None:
         """Return the attribute `name` of an object called `holder` in a file; None if it is no number known there."""
-        declared, holders, assigned = self._around(path)
-        defaults = self._declared(path).get(name) or declared.get(name) or []
+        programs = self._around(path)
+        defaults = self._declared(path).get(name) or programs.declared.get(name) or []
         numbers = [default for default in defaults if default is not None]
         if not numbers or len(numbers) < len(defaults) or any(each.value != numbers[0].value for each in numbers):
             return None
-        set_later = {attribute for of, attribute in assigned if of == holder or of in holders}
-        if name in set_later:
+        holders = programs.holders | {holder}
+        if not holders.isdisjoint(programs.assigned.get(name, ())):
             return None
-        if holder not in holders and not self._reads_options(holder, path, declared.keys() | set_later):
+        if holder not in programs.holders and not self._reads_options(holder, path, programs):
             return None
         return Preset("config", Const(numbers[0].value, stated_by(*numbers)))
 
-    def _reads_options(self, holder: str, path: str, options: AbstractSet[str]) -> bool:
+    def _reads_options(self, holder: str, path: str, programs: _Programs) -> bool:
         """Whether nothing but options is read from an object with another name, and several of them."""
         reads = re.findall(rb"\b%s\.(\w+)" % holder.encode(), self._project.content(path) or b"")
         names = {name.decode() for name in reads}
-        return len(names) >= _SEVERAL and names <= options
+        return len(names) >= _SEVERAL and all(
+            name in programs.declared or not programs.holders.isdisjoint(programs.assigned.get(name, ()))
+            for name in names
+        )
 
     def _around_file(self, path: str) -> _Programs:
         """Return what programs with the file say; what all say, if no imports lead there, as some look for names."""
         return self._programs(frozenset(self._imports.beside(path) or self._project.where(_SAYS.search)))
 
     def _read(self, paths: frozenset[str]) -> _Programs:
-        files = sorted(paths)
+        files = [path for path in sorted(paths) if not is_quiet(path)]
         declared = [option for path in files for option in self._declared(path).items()]
         return _Programs(
             grouped((name, default) for name, defaults in declared for default in defaults),
             _HOLDERS.union(*(self._said(path)[0] for path in files)),
-            frozenset[tuple[str, str]]().union(*(self._said(path)[1] for path in files)),
+            grouped(pair for path in files for pair in self._said(path)[1]),
         )
 
     def _said_in(self, path: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
-        """Return what a file calls its options, and the attributes that it sets."""
+        """Return what a file calls its options, and the attributes that it sets, each with the name of its object."""
         content = self._project.content(path) or b""
-        holders = _HOLDS.findall(content) if b"_args(" in content else ()
+        parses = b"_args(" in content
+        sets = [(name, of) for of, name in _ASSIGNS.findall(content)]
+        for given in _GIVES.findall(content) if parses else ():
+            sets += [(name.replace(b"-", b"_"), b"args") for name in re.findall(rb"--([\w-]+)", given)]
+        holders = _HOLDS.findall(content) if parses else ()
         return (
             frozenset(name.decode() for name in holders),
-            frozenset((of.decode(), name.decode()) for of, name in _ASSIGNS.findall(content)),
+            frozenset((name.decode(), of.decode()) for name, of in sets),
         )
 
     def _declared_in(self, path: str) -> dict[str, list[Const | None]]:
-        if is_quiet(path) or not _DECLARES.search(self._project.content(path) or b""):
+        if not _DECLARES.search(self._project.content(path) or b""):
             return {}
         file = self._project.file(path)
         calls = file.nodes[ast.Call] if file is not None else ()

@@ -63,6 +63,8 @@ def test_an_option_is_as_large_as_its_default(tmp_path: Path, script: str) -> No
         OPTION + "parser.set_defaults(base_width=64)\n",
         OPTION + "if opt.wide:\n    opt.base_width *= 2\n",
         OPTION + "opt.base_width = 2 * opt.base_width\n",
+        OPTION.replace("parse_args()", "parse_args(['--base-width', '8'])"),
+        OPTION.replace("parse_args()", "parse_args('--base-width 8'.split())"),
     ],
 )
 def test_what_is_no_single_number_stays_unknown(tmp_path: Path, script: str) -> None:
@@ -74,6 +76,12 @@ def test_options_of_other_programs_do_not_count(tmp_path: Path) -> None:
     assert widths(read(tmp_path, net=NET, train=train, tool=OPTION)) == [None]
     # The network is looked for by its name: no import tells which program does.
     assert widths(read(tmp_path, net=NET, train="import importlib\n", tool=OPTION)) == [36]
+
+
+def test_tests_give_options_of_their_own(tmp_path: Path) -> None:
+    test = "from net import Net\nfrom train import parser\nopt = parser.parse_args(['--base-width', '8'])\nNet(opt)\n"
+    test += "opt.base_width = 4\nparser.add_argument('--base_width', default=2)\n"
+    assert widths(read(tmp_path, net=NET, train="from net import Net\n" + OPTION + "Net(opt)\n", test_net=test)) == [36]
 
 
 def test_another_object_has_no_options(tmp_path: Path) -> None:
