@@ -247,7 +247,9 @@ def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
 
 def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     """Such as "width=60, the default at net.py:17"; without names, or of many, "the defaults of Net()"."""
-    defaults = dict.fromkeys(literal for literal in literals if literal.default and literal.name)
+    of_record = (literal for group in record.stated.values() for literal in group)
+    own, all_ = ({item: None for item in of if item.default and item.name} for of in (literals, of_record))
+    defaults = own or all_  # of a number that is stated itself, those of the layer's others
     if not 1 <= len(defaults) <= _MOST_DEFAULTS:
         whose = record.root.rpartition(":")[2]
         return Text("the defaults of {whose}()", whose=whose) if whose.isidentifier() else Text("its defaults")

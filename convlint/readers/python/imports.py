@@ -131,16 +131,30 @@ class ProjectImports:
         """The files that import each directly."""
         return grouped((file, importer) for importer in self.project.paths for file in self.near(importer))
 
+    def _above(self, path: str) -> list[str]:
+        """Return the file and those that import it, directly or not; once they exceed _MOST_ABOVE, some of them."""
+        above = [path]
+        for file in above:  # which grows meanwhile
+            above += [importer for importer in self._importers.get(file, ()) if importer not in above]
+            if len(above) > _MOST_ABOVE:
+                break
+        return above
+
+    def beside(self, path: str) -> tuple[str, ...]:
+        """Return the files that programs with the file at `path` have; none if no script is seen to lead there."""
+        above = self._above(path)
+        if not any(_SCRIPT.search(self.project.content(file) or b"") for file in above):
+            return ()
+        return tuple(dict.fromkeys(file for top in above for file in self.closure(top).files))
+
     def programs_with(self, path: str) -> frozenset[str] | None:
         """Return the files of all programs that have the file at `path`.
 
         None if a file that nobody imports is no script, as other repositories may, or if some import is unknown.
         """
-        above = [path]
-        for file in above:  # which grows meanwhile
-            above += [importer for importer in self._importers.get(file, ()) if importer not in above]
-            if len(above) > _MOST_ABOVE:
-                return None
+        above = self._above(path)
+        if len(above) > _MOST_ABOVE:
+            return None
         tops = [file for file in above if file not in self._importers]
         if not tops or not all(_SCRIPT.search(self.project.content(file) or b"") for file in tops):
             return None

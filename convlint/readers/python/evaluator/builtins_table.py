@@ -25,7 +25,7 @@ from convlint.readers.python.evaluator.builtin_types import (
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
 from convlint.readers.python.evaluator.names_of import bound_in_functions
-from convlint.readers.python.evaluator.operations import binary, computed, get, has_key, put_key, take_next
+from convlint.readers.python.evaluator.operations import binary, computed, get, has_key, of_presets, put_key, take_next
 from convlint.readers.python.evaluator.values import (
     DICTS,
     NONE,
@@ -52,6 +52,7 @@ from convlint.readers.python.evaluator.values import (
     undecided,
     union,
     unknown,
+    without_presets,
 )
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _plain(function: Callable[..., Any]) -> Known:
             return None  # it computes that power of ten
         return computed(stated_by(*call.values), lambda: function(*raw, **options))
 
-    return run
+    return of_presets(run)
 
 
 def _known_truth(truth: bool | None) -> Value | None:
@@ -109,11 +110,11 @@ def _truth(machine: Machine, call: LibraryCall) -> Value | None:
     return _known_truth(machine.truth(call.args[0]) if len(call.args) == 1 else False)
 
 
-def _folded(kind: type[ast.AST], start: int) -> Known:
-    """Return `sum` or `math.prod`: an operator folded over the items."""
+def _folded(kind: type[ast.AST], start: int, *, array: bool = False) -> Known:
+    """Return `sum` or `math.prod`, or those of NumPy: an operator folded over the items."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
-        items = _first(machine, call, ordered=False)
+        items = getattr(_array(machine, call), "items", None) if array else _first(machine, call, ordered=False)
         if items is None:
             return None
         result = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(start))
@@ -142,7 +143,7 @@ def _extreme(*, largest: bool) -> Known:
             return Const(best.value, stated_by(best, *(item for item in items if item is not best)))
         return best
 
-    return run
+    return of_presets(run)
 
 
 def _operated(*kinds: type[ast.AST]) -> Known:
@@ -182,7 +183,9 @@ def _len(machine: Machine, call: LibraryCall) -> Value | None:
     return Const(len(items)) if items is not None else None
 
 
-def _range(_: Machine, call: LibraryCall) -> Value | None:
+def _range(machine: Machine, call: LibraryCall) -> Value | None:
+    if machine.counts_by_presets(call.args):
+        call = call.with_args(without_presets(call.args), call.keywords)
     numbers = [value.value for value in call.args if isinstance(value, Const) and isinstance(value.value, int)]
     if len(numbers) != len(call.args) or not 1 <= len(numbers) <= 3 or not call.exact or numbers[2:] == [0]:
         return None
@@ -742,7 +745,8 @@ FUNCTIONS: Mapping[str, Known] = {
     **{f"math.{name}": _plain(getattr(math, name)) for name in _OF_MATH},
     **{f"{module}.{name}": _plain(getattr(math, name))
        for module in ("numpy", "np") for name in ("ceil", "floor", "sqrt", "log2", "log", "exp")},
-    "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1),
+    "builtins.pow": _operated(ast.Pow), "math.prod": _folded(ast.Mult, 1), "numpy.int": _plain(int),
+    "numpy.sum": _folded(ast.Add, 0, array=True), "numpy.prod": _folded(ast.Mult, 1, array=True),
     "builtins.sum": _folded(ast.Add, 0), "builtins.bool": _truth, "builtins.max": _extreme(largest=True),
     "builtins.min": _extreme(largest=False), "builtins.divmod": _operated(ast.FloorDiv, ast.Mod),
     "builtins.all": _logic(all_true), "builtins.any": _logic(any_true),

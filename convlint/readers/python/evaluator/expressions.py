@@ -21,12 +21,15 @@ from convlint.readers.python.evaluator.values import (
     Items,
     List,
     Module,
+    Name,
+    Preset,
     Tensor,
     Unknown,
     Value,
     constants,
     defaults_in,
     literal,
+    preset,
     stated_by,
     text_of,
     undecided,
@@ -167,12 +170,17 @@ def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
 
         return inherited
     value, of_config = compiler.expression(node.value), _names_config(node.value)
+    holder, path = last_name(node.value), compiler.file.path
 
     def run(scope: Scope) -> Value:
         receiver = value(scope)
-        if of_config and isinstance(receiver, Unknown):
-            return unknown("config")
-        return scope.machine.attribute(receiver, text)
+        option: Value | None = None
+        if isinstance(receiver, Unknown):
+            if of_config or receiver.why == "config":
+                option = scope.machine.library.option(holder, text, path) or unknown("config")
+        elif of_config and receiver.__class__ is Name:  # `flags.FLAGS`
+            option = scope.machine.library.option(holder, text, path)
+        return option or scope.machine.attribute(receiver, text)
 
     return run
 
@@ -229,7 +237,7 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
 
         def call_method(scope: Scope) -> Value:
             machine, value = scope.machine, receiver(scope)
-            args, keywords, exact = arguments(scope)
+            args, keywords, *exact = arguments(scope)
             if value.__class__ is Unknown:
                 handle = machine.give_away if attr in _CHANGES_NONE else machine.calls.into_unknown
                 handle([*args, *keywords.values()])
@@ -237,9 +245,9 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
                 if attr in names_of.CHANGERS:
                     machine.heap.changed_by_another_name()
                 if attr in machine.library.of_unknown:
-                    machine.library.method(machine, value, attr, LibraryCall(node, scope.file, args, keywords, exact))
+                    machine.library.method(machine, value, attr, LibraryCall(node, scope.file, args, keywords, *exact))
                 return unknown("config") if of_config else value
-            return machine.calls.call_method(value, attr, LibraryCall(node, scope.file, args, keywords, exact))
+            return machine.calls.call_method(value, attr, LibraryCall(node, scope.file, args, keywords, *exact))
 
         return call_method
     function = compiler.expression(func)
@@ -271,8 +279,11 @@ def _save_parameters(scope: Scope, receiver: Value, args: Sequence[Value]) -> Va
     return NONE
 
 
-def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope], tuple[Any, Any, bool]]:
-    """Compile the arguments of a call: the result gives positional ones, keywords, and whether these are all."""
+def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope], tuple[Any, ...]]:
+    """Compile the arguments of a call: the result gives positional ones, keywords, and whether these are all.
+
+    Where that is the question of single names alone, these are its last part.
+    """
     # Nearly all calls have no `*args` or `**kwargs`: these two closures are the fast ones.
     plain = [compiler.expression(arg, name) for arg in node.args if not isinstance(arg, ast.Starred)]
     named = [(keyword.arg, compiler.expression(keyword.value, keyword.arg)) for keyword in node.keywords if keyword.arg]
@@ -284,8 +295,9 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
             for arg in node.args]  # fmt: skip
     keywords = [(keyword.arg, compiler.expression(keyword.value, keyword.arg or "")) for keyword in node.keywords]
 
-    def spread(scope: Scope) -> tuple[list[Value], dict[str, Value], bool]:
+    def spread(scope: Scope) -> tuple[list[Value], dict[str, Value], bool, frozenset[str] | None]:
         machine, exact = scope.machine, True
+        others: frozenset[Any] = frozenset()
         values: list[Value] = []
         for arg, starred in args:
             value = arg(scope)
@@ -301,11 +313,12 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
                 pairs[key] = value
                 continue
             table = machine.as_entries(value)
-            exact = exact and table is not None and table.complete and not table.may
+            exact = exact and table is not None and table.complete
             if table is not None:
+                others |= table.may
                 pairs.update((text, item) for text, item in table.items.items()
                              if isinstance(text, str) and text not in table.may)  # fmt: skip
-        return values, pairs, exact
+        return values, pairs, exact and not others, others if exact else None
 
     return spread
 
@@ -505,6 +518,8 @@ def _unary(compiler: Compiler, node: ast.UnaryOp, name: str) -> Eval:
             return Const(not truth, stated_by(value)) if truth is not None else undecided(value)
         if isinstance(value, Const):
             return operations.computed(value.stated, operations.UNARY[kind], value.value) or unknown("call")
+        if isinstance(value, Preset):
+            return preset(operations.computed(value.number.stated, operations.UNARY[kind], value.number.value))
         return scope.machine.library.operator(scope.machine, value, NONE, node) or undecided(value)
 
     return run
@@ -540,7 +555,10 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
             results.append(rest(scope, at + 1))
         # `unknown or True` is true, whatever the unknown is.
         other = results[0]
-        return Const(until) if isinstance(other, Const) and other.value is until else undecided(value)
+        if isinstance(other, Const) and other.value is until:
+            return Const(until)
+        # A size that is given otherwise only where it is 0: `d_ff or 4 * d_model`
+        return value if until and isinstance(value, Preset) and value.value else undecided(value)
 
     return lambda scope: rest(scope, 0)
 

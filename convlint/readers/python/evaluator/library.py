@@ -24,6 +24,7 @@ class LibraryCall(Struct, frozen=True):
     args: list[Value]
     keywords: dict[str, Value]
     exact: bool = True  # no *args or **kwargs that are unknown
+    others: frozenset[str] | None = None  # if it is not `exact`: the names that may be given too; None for any
 
     @property
     def values(self) -> list[Value]:
@@ -32,7 +33,7 @@ class LibraryCall(Struct, frozen=True):
 
     def with_args(self, args: list[Value], keywords: dict[str, Value]) -> LibraryCall:
         """Return the same call with other arguments."""
-        return LibraryCall(self.node, self.file, args, keywords, self.exact)
+        return LibraryCall(self.node, self.file, args, keywords, self.exact, self.others)
 
 
 class Library:
@@ -80,6 +81,10 @@ class Library:
 
     def call_instance(self, machine: Machine, instance: Instance, call: LibraryCall) -> Value | None:
         """Return the result of `instance(...)`: of a layer, a container, or a module that the source defines."""
+        return None
+
+    def option(self, holder: str, name: str, path: str) -> Value | None:
+        """Return `holder.name` in the file at `path`, where that is an option of the command line."""
         return None
 
     def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:

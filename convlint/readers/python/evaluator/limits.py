@@ -15,6 +15,7 @@ STEPS_OF_FILE_OF_MANY: Final = 33_000  # of a file, at least, where many files o
 STEPS_SHARED: Final = 3_000_000  # of all those files together, within the two bounds above
 STEPS_OF_RUN: Final = 20_000_000  # of one process
 ROUNDS: Final = 200  # of a loop that is unrolled
+MOST_PRESET: Final = 32  # rounds of a loop that the command line sets by default
 ROUNDS_OF_NEST: Final = 1000  # of a loop and those around it in one function, multiplied: tables of positions take more
 LONGEST: Final = 4096  # items of a list, and characters of a text that is computed
 MOST_BITS: Final = 4096  # of a whole number

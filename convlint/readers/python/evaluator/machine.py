@@ -19,6 +19,7 @@ How a library uses it
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import chain
@@ -33,6 +34,7 @@ from convlint.readers.python.evaluator.library import Library
 from convlint.readers.python.evaluator.limits import (
     DEEPEST_VALUE,
     MOST_KINDS,
+    MOST_PRESET,
     MOST_RECORDED,
     STEPS_OF_ANY_ROOT,
     STEPS_OF_FILE,
@@ -58,6 +60,7 @@ from convlint.readers.python.evaluator.values import (
     Name,
     OneKind,
     Partial,
+    Preset,
     Table,
     Tensor,
     Unknown,
@@ -70,6 +73,7 @@ from convlint.readers.python.evaluator.values import (
 from convlint.readers.python.project import Project
 from convlint.readers.python.source_file import SourceFile, is_guard
 
+_OF_TRAINING = re.compile("epoch|iter|step|batch", re.IGNORECASE)
 _NO_ARGUMENTS = ast.arguments([], [], None, [], [], None, [])
 
 
@@ -130,6 +134,8 @@ class Machine:
         self.floor = 0  # steps at which the root ends unless something was recorded
         self.recorded_at = 0  # steps that were left at the last record, without those that memory saved
         self.running: Function | Class | None = None  # the root that runs
+        self.by_defaults_alone = False  # whether it runs with its defaults
+        self.counted = False  # whether the command line says how often some loop of it runs
 
     # Roots
 
@@ -171,6 +177,7 @@ class Machine:
         self.root = f"{path}:{root.name}"
         self.recorded, self.height, self.remembered = [], 0, 0
         self.recorded_at, self.running = start, root
+        self.by_defaults_alone, self.counted = defaults, False
         self.heap.base.kept = 0
         # The root's changes are undone by returning to the base layer: modules are run only once.
         self.heap.begin()
@@ -276,6 +283,18 @@ class Machine:
     def by_defaults(self) -> frozenset[StatedLiteral]:
         """Return the defaults of parameters that decided the tests around the current code."""
         return NOTHING_STATED.union(*self.decided)
+
+    def counts_by_presets(self, numbers: Iterable[Value]) -> bool:
+        """Whether a loop runs as often as the command line says by default: not where the result counts as stated.
+
+        Nor is a loop of training unrolled, which constructs nothing.
+        """
+        presets = [value for value in numbers if isinstance(value, Preset)]
+        names = [literal.name for preset in presets for literal in preset.number.stated]
+        if not presets or any(map(_OF_TRAINING.search, names)) or any(preset.value > MOST_PRESET for preset in presets):
+            return False
+        self.counted = self.memory.counted = True
+        return self.by_defaults_alone and not self.heap.in_module
 
     def allow_more_steps(self) -> None:
         """Move the floor down, as something that the run looks for was found."""

@@ -23,6 +23,7 @@ from convlint.readers.python.evaluator.values import (
     Name,
     OneKind,
     Partial,
+    Preset,
     Table,
     Tensor,
     Unknown,
@@ -60,6 +61,7 @@ class _Remembered(Struct, frozen=True):
     height: int
     inactive: frozenset[ast.AST]  # functions whose recursion was cut: in a call within one of them, it is cut sooner
     reads: frozenset[Any]  # objects of modules that it read, which must be unchanged
+    counted: bool  # whether it differs where the command line says how often loops run
 
 
 class CallMemory:
@@ -70,6 +72,7 @@ class CallMemory:
         self.hits = 0
         self.tallest = 0  # the most Python frames since the current call began
         self.unique = False  # whether the current call's result must not be shared
+        self.counted = False  # whether the command line says how often some loop of the current call runs
         self.limited: set[ast.AST] = set()  # functions whose recursion was cut since the current call began
         self.forget()
 
@@ -93,6 +96,7 @@ class CallMemory:
             key: Hashable = (
                 _frozen(what, given, 0),
                 call.exact,
+                call.others,
                 machine.by_defaults() if machine.decided else None,  # which layers keep
                 machine.again,  # a loop within MOST_AGAIN others is evaluated less exactly
                 tuple([_frozen(value, given, 0) for value in call.args]),
@@ -101,6 +105,8 @@ class CallMemory:
         except NotCopied:
             return run()
         entry = self._calls.get(key)
+        if entry is not None and entry.counted:
+            entry = self._calls.get((key, machine.by_defaults_alone))
         if (
             entry is not None
             and entry.steps <= machine.steps
@@ -123,6 +129,7 @@ class CallMemory:
         outer_reads, heap.reads = heap.reads, set()
         taller, self.tallest, self.unique = self.tallest, 0, False
         limited, self.limited = self.limited, set()
+        outer_counted, self.counted = self.counted, False
         start = heap.time
         tensors = [(value, value.data.state()) for value in given.values() if isinstance(value, Tensor)]
         try:
@@ -133,6 +140,7 @@ class CallMemory:
             heap.oldest, height = min(outer, heap.oldest), max(self.tallest - machine.height, 0)
             self.tallest, self.unique = max(taller, self.tallest), False
             self.limited = limited | inactive
+            counted, self.counted = self.counted, self.counted or outer_counted
             reads, heap.reads = heap.reads, outer_reads
             outer_reads |= reads
         steps_taken, calls = steps - machine.steps, self._calls
@@ -154,9 +162,11 @@ class CallMemory:
             records.setdefault((id(here.thing), here.conditions), here)
         seen = frozenset(reads)
         seen = self._reads.setdefault(seen, seen)
-        calls[key] = _Remembered(
-            copy, tuple(given.values()), start, tuple(records.values()), steps_taken, height, inactive, seen
+        calls[key] = entry = _Remembered(
+            copy, tuple(given.values()), start, tuple(records.values()), steps_taken, height, inactive, seen, counted
         )
+        if counted:
+            calls[key, machine.by_defaults_alone] = entry
         return value
 
     def _again(self, entry: _Remembered, given: dict[int, Value]) -> Value:
@@ -167,6 +177,8 @@ class CallMemory:
         machine.remembered += entry.steps
         self.tallest = max(self.tallest, machine.height + entry.height)
         self.limited |= entry.inactive
+        if entry.counted:
+            machine.counted = self.counted = True
         machine.heap.reads |= entry.reads
         if entry.records:
             machine.recorded_at = machine.steps + machine.remembered
@@ -186,6 +198,8 @@ def _frozen(value: Value, given: dict[int, Value], depth: int) -> Hashable:
         return plain.__class__, plain or str(plain), value.stated  # type: ignore[union-attr]  # 0.0 is not -0.0
     if kind is Unknown:
         return value
+    if kind is Preset:
+        return "preset", _frozen(value.number, given, depth)  # type: ignore[union-attr]
     if depth > DEEPEST_VALUE:
         raise NotCopied
     match value:

@@ -26,6 +26,7 @@ from convlint.readers.python.evaluator.values import (
     Name,
     OneOf,
     Partial,
+    Preset,
     Table,
     Tensor,
     Unknown,
@@ -34,6 +35,7 @@ from convlint.readers.python.evaluator.values import (
     any_true,
     constants,
     derives,
+    preset,
     reason,
     same,
     stated_by,
@@ -41,6 +43,7 @@ from convlint.readers.python.evaluator.values import (
     undecided,
     union,
     unknown,
+    without_presets,
 )
 from convlint.readers.python.project import FRAMEWORKS
 from convlint.readers.python.source_file import SourceFile
@@ -56,6 +59,7 @@ _KNOWN = FRAMEWORKS | {"builtins", "functools", "math", "collections", "operator
 
 # Plain values: no result may exceed its limit, as `9 ** 9 ** 9` would
 
+_NUMBERS = {Const, Preset}
 _PLAIN_TYPES = (int, float, str, bytes, bool, type(None))
 _LONG_WIDTH = re.compile(r"\d{4}|\*")
 
@@ -82,6 +86,19 @@ def computed(stated: frozenset[StatedLiteral], operation: Callable[..., Any], *a
         return constant(operation(*args), stated)
     except (ArithmeticError, TypeError, ValueError, AttributeError, LookupError, MemoryError):
         return None
+
+
+def of_presets(
+    function: Callable[[Machine, LibraryCall], Value | None],
+) -> Callable[[Machine, LibraryCall], Value | None]:
+    """Return a function of numbers, which also computes with those that the user may set."""
+
+    def run(machine: Machine, call: LibraryCall) -> Value | None:
+        if not any(value.__class__ is Preset for value in call.args):
+            return function(machine, call)
+        return preset(function(machine, call.with_args(without_presets(call.args), call.keywords)))
+
+    return run
 
 
 def constant(value: Any, stated: frozenset[StatedLiteral]) -> Const | None:
@@ -124,6 +141,9 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
     """Return the result of a binary operator."""
     if left.__class__ is Const and right.__class__ is Const:
         return _plain(kind, left.value, right.value, union(left.stated, right.stated))
+    if {left.__class__, right.__class__} <= _NUMBERS:
+        first, second = without_presets((left, right))
+        return preset(binary(machine, kind, first, second, node))
     if isinstance(left, (Tensor, Instance)) or isinstance(right, (Tensor, Instance)):
         result = machine.library.operator(machine, left, right, node)
         if result is not None:
@@ -187,6 +207,8 @@ def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value)
 def _repeated(machine: Machine, items: Value, times: Value) -> Value:
     if not isinstance(items, Items):
         return unknown("call")
+    if isinstance(times, Preset) and machine.counts_by_presets([times]):
+        times = times.number
     number = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
     if number is not None and len(items.items) * number <= LONGEST:
         repeated = items.items * max(number, 0)
@@ -254,6 +276,8 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
 
 def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
     """Return the truth of a comparison: `left < right`, `left in right`, `left is right`."""
+    if _counts_to(left, right) or _counts_to(right, left):
+        left, right = without_presets((left, right))
     if kind is ast.NotIn or kind is ast.In:
         result = _contains(machine, right, left)
     elif kind is ast.Is or kind is ast.IsNot:
@@ -263,6 +287,14 @@ def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) ->
     else:
         return _ordered(_ORDERS[kind], left, right)
     return not result if result is not None and kind in (ast.NotIn, ast.IsNot, ast.NotEq) else result
+
+
+def _counts_to(number: Value, end: Value) -> bool:
+    """Whether a number counts the rounds of a loop up to a Preset, and is compared with that: `i == depth - 1`."""
+    if not isinstance(end, Preset) or number.__class__ is not Const:
+        return False
+    ends = {literal.at for literal in end.number.stated}
+    return any(literal.bound and literal.at in ends for literal in number.stated)
 
 
 def _identical(left: Value, right: Value) -> bool | None:

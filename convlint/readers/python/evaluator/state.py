@@ -26,11 +26,13 @@ from convlint.readers.python.evaluator.values import (
     Name,
     Object,
     Partial,
+    Preset,
     Table,
     Tensor,
     Unknown,
     Value,
     another,
+    preset,
     same,
     union,
     unknown,
@@ -338,7 +340,7 @@ class Heap:
 
 
 _FIRST_TIME = -(10**12)
-_NEVER_LOST = frozenset((Const, Unknown))  # values that no library follows
+_NEVER_LOST = frozenset((Const, Preset, Unknown))  # values that no library follows
 
 
 def _changes(layer: HeapLayer, base: HeapLayer) -> dict[Any, Cell]:
@@ -454,6 +456,9 @@ class _Joining(Struct, eq=False):
                 return first if same(first, second) else None
             case Instance():
                 return self._instance(first, second)
+            case Preset():
+                number = self._value(first.number, second.number, depth)
+                return number and preset(number)
             case Class() | Unknown():
                 return None
             case List() | Table():
@@ -517,7 +522,7 @@ def _parts(first: dict[Any, Value], second: dict[Any, Value]) -> dict[Any, Value
 # Copies
 
 
-_SHARED = frozenset((Const, Unknown, Name, Module))
+_SHARED = frozenset((Const, Preset, Unknown, Name, Module))
 
 
 class NotCopied(Exception):

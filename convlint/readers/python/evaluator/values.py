@@ -16,7 +16,7 @@ from convlint.model.source import StatedLiteral
 from convlint.readers.python.evaluator.limits import MOST_STATED
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from convlint.readers.python.evaluator.state import Heap
     from convlint.readers.python.source_file import SourceFile
@@ -52,6 +52,21 @@ class OneKind(Unknown):
     """
 
     kinds: tuple[Name | Class | Partial, ...]
+
+
+class Preset(Unknown):
+    """A number that the user may set on the command line; `number` is its default.
+
+    Arithmetic computes with it, layers are as large as it says, and with defaults loops run as often. All other code,
+    tests too, treats it as unknown.
+    """
+
+    number: Const
+
+    @property
+    def value(self) -> int | float:
+        """The default itself."""
+        return self.number.value  # type: ignore[return-value]  # `preset` makes these alone
 
 
 class Deferred(Unknown):
@@ -328,6 +343,18 @@ def any_true(truths: Collection[bool | None]) -> bool | None:
 def all_true(truths: Collection[bool | None]) -> bool | None:
     """Whether all of the truths hold, each of which may be unknown."""
     return False if False in truths else None if None in truths else True
+
+
+def without_presets(values: Iterable[Value]) -> list[Value]:
+    """Return the values, with the defaults of those that the user may set."""
+    return [value.number if isinstance(value, Preset) else value for value in values]
+
+
+def preset(value: Value | None) -> Value:
+    """Return what was computed from a Preset as one; unknown if it is no number."""
+    if isinstance(value, Const) and value.value.__class__ in (int, float):
+        return Preset("config", value)
+    return unknown("config")
 
 
 def constants(values: list[Value]) -> list[Plain] | None:

@@ -45,6 +45,7 @@ from convlint.readers.python.nn.kinds import (
 )
 from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record, Recording
 from convlint.readers.python.nn.modules import base_of, construction, forward_of, is_layer, module_method
+from convlint.readers.python.nn.options import Options
 from convlint.readers.python.nn.tensors import UP_TO_CALLERS, Arguments, TensorPath, TensorReader, flow_of
 
 if TYPE_CHECKING:
@@ -108,12 +109,16 @@ class Frameworks(Library):
 
     of_unknown = modules.LOADS
 
-    def __init__(self) -> None:
-        self.recording = Recording()
+    def __init__(self, options: Options | None = None) -> None:
+        self.recording, self._options = Recording(), options
         self.of_modules: dict[str, Recording] = {}
         self.loads_of_any: dict[Location, None] = {}  # calls that load published weights into whichever is configured
         self._base = cache(base_of)
         self._order_in_code = cache(keras.order_in_code)
+
+    def option(self, holder: str, name: str, path: str) -> Value | None:
+        """Return the default of an option of the command line."""
+        return self._options.value(holder, name, path) if self._options is not None else None
 
     def begin_module(self) -> Recording:
         """Begin a recording of its own."""

@@ -204,7 +204,9 @@ def bound(signature: Signature, call: LibraryCall) -> dict[str, Value]:
     # Positions mean something else in that version; only the first argument is the same in all.
     if older:
         arguments = {name: value for name, value in arguments.items() if name == "out_channels"}
-    unsure = dict.fromkeys(signature.parameters if older or not call.exact else (), Unknown("parameter"))
+    names = signature.parameters if older or not call.exact else ()
+    others = None if older or call.others is None else {signature.parameter(name) for name in call.others}
+    unsure = {name: Unknown("parameter") for name in names if others is None or name in others}
     return {**unsure, **arguments} if unsure else arguments
 
 

@@ -20,7 +20,16 @@ from convlint.model.location import Location, Span, lies_in
 from convlint.model.source import Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import KindTest
-from convlint.readers.python.evaluator.values import NOTHING_STATED, Const, Instance, Value, all_true, place_of
+from convlint.readers.python.evaluator.values import (
+    NOTHING_STATED,
+    Const,
+    Instance,
+    Preset,
+    Value,
+    all_true,
+    place_of,
+    without_presets,
+)
 from convlint.readers.python.nn.layers import (
     Convolution,
     ConvRun,
@@ -372,6 +381,7 @@ class ReadFields:
         self.fields: dict[str, Any] = {}
         self.stated: dict[str, tuple[StatedLiteral, ...]] = {}
         self.unknown: list[str] = []
+        self.presets = False  # whether defaults of the command line are among them
         self._channels(reads)
         for name, letters in _LETTERS.items():
             own_forward = resized and name == "padding"  # which pads as it likes
@@ -379,7 +389,7 @@ class ReadFields:
             if name == "padding" and named_padding(layer) and not own_forward:
                 self._named_padding(named_padding(layer))
                 continue
-            for letter, value in zip(letters[3 - self._dims :], values, strict=True):
+            for letter, value in zip(letters[3 - self._dims :], self._settled(values), strict=True):
                 if (integer(value) or 0) >= 0 and integer(value) is not None:
                     self._put(letter, value)
                 elif name in _MAY_BE_NONE:
@@ -397,8 +407,14 @@ class ReadFields:
         else:
             self.fields["bias"] = None
 
+    def _settled(self, values: Iterable[Value]) -> list[Value]:
+        """Return the values, with the defaults of those that the command line sets."""
+        given = list(values)
+        self.presets = self.presets or any(value.__class__ is Preset for value in given)
+        return without_presets(given)
+
     def _channels(self, reads: list[TensorPath]) -> None:
-        C, K, groups = widths_of(self._layer, reads[0] if reads else None)
+        C, K, groups = self._settled(widths_of(self._layer, reads[0] if reads else None))
         if (integer(groups) or 0) < 1:  # whether a width fits depends on the groups: without them it says nothing
             self.unknown.append("groups")
             return
@@ -616,7 +632,8 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         layer = with_output(layer)
     wide = any((read.fields.get(letter) or 1) > 1 for letter in "TRS")
     return SourceLayer(
-        layer=layer, framework=signature.framework, stated=read.stated, certainty=seen.certainty,
+        layer=layer, framework=signature.framework, stated=read.stated,
+        certainty="with defaults" if read.presets else seen.certainty,
         written=written.texts, condition=seen.condition, root=seen.root,
         pointwise_map=False if wide else all_true(seen.points or [None]), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,

@@ -30,6 +30,7 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    without_presets,
 )
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.frameworks import Frameworks
@@ -38,6 +39,7 @@ from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import Gathering, Seen, known_places, merged, start, tells
 from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
+from convlint.readers.python.nn.options import Options
 from convlint.readers.python.nn.relevance import Relevance, building, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
@@ -51,7 +53,8 @@ def run_twice(
     machine: Machine, library: Frameworks, root: Function | Class, gathering: Gathering, shape: Shape | None
 ) -> None:
     """Evaluate a root with unknown parameters; then with their defaults, if that can tell more."""
-    if not _run(machine, library, root, gathering, shape, "stated") and _has_defaults(machine, root):
+    whole = _run(machine, library, root, gathering, shape, "stated")
+    if not whole and (machine.counted or _has_defaults(machine, root)):
         _run(machine, library, root, gathering, shape, "with defaults")
     gathering.settle()
 
@@ -69,9 +72,9 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     layers = {id(module.extra): module.extra for module in (*modules, *below) if isinstance(module.extra, Convolution)}
     loaded = [record for record in machine.modules.recorded[path] if record.thing.what == "loaded"]
     layers = layers or {id(record.thing.layer): record.thing.layer for record in loaded}  # of some wrapper of a network
-    # Those of a functional network, which no variable holds
+    # Those that no variable holds: of a functional network, or in branches
     loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
-    if run.uses and loose:
+    if loose:
         gathering.add(loose, run, (), certainty="stated", path=path, root=path,
                       whole=path not in machine.modules.unfinished)  # fmt: skip
     if layers:
@@ -226,7 +229,7 @@ def read_layers(
     """
     project = imports.project
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
-    library, gathering = Frameworks(), Gathering(from_image=input_shape is not None)
+    library, gathering = Frameworks(Options(imports)), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
     machine.methods = lambda cls: building(cls) if library.subclass_of(cls) is None else ()
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))
@@ -306,5 +309,5 @@ def _report(
 def _why(seen: list[Seen]) -> str:
     """Return the reason that tells most why C or K is unknown; `caller` if no evaluation reached the construction."""
     values = (argument(entry.layer, name) for entry in seen for name in ("in_channels", "out_channels", "groups"))
-    reasons = (value.why for value in values if isinstance(value, Unknown))
+    reasons = (value.why for value in without_presets(values) if isinstance(value, Unknown))
     return max(reasons, key=tells, default="call" if seen else "caller")

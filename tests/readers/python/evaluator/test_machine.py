@@ -720,9 +720,15 @@ a = b = np.array([4, 8])
 a *= 2
 a += 1
 x = b.tolist()
+
+import numpy as np
+x = int(np.sum([64, 128])), int(np.prod((3, 4))), int(np.sum(np.array([4, 8]) // 2))
 """
 
 NOT_FOLLOWED = r"""
+import numpy as np
+x = np.sum([[3, 4], [5, 6]]).tolist(), np.sum([3, 4], axis=0).tolist(), np.prod([3, 4], 0).tolist()
+
 import numpy as np
 x = isinstance(np.array([3]), np.ndarray), isinstance(np.array([3]), list)
 

@@ -1159,3 +1159,26 @@ def test_scripts_of_large_repositories_end_sooner(files: int, known: int) -> Non
     contents = {f"n{at}.py": text.encode() for at in range(files)}
     project = Project("nowhere", list(contents), contents)
     assert read_layers(ProjectImports(project), ["n0.py"]).known == known
+
+
+def test_what_a_script_makes_in_one_of_several_branches_is_read(tmp_path: Path) -> None:
+    classes = "".join(
+        f"class {name}(nn.Module):\n    def __init__(self, n):\n        super().__init__()\n"
+        f"        self.conv = nn.Conv2d(n, {width}, 3)\n"
+        for name, width in (("Small", 8), ("Large", 64))
+    )
+    found = read(tmp_path, classes + "if wide:\n    net = Large(3)\nelse:\n    net = Small(3)\nnet.cuda()\n")
+    known = [(layer.layer.K, layer.condition) for layer in found.layers if layer.layer.C is not None]
+    assert known == [(8, "not (wide)"), (64, "wide")]
+
+
+def test_a_keyword_that_may_be_given_hides_no_other(tmp_path: Path) -> None:
+    text = (
+        "def make(n, **kw):\n    given = {'stride': 2}\n    if n:\n        given['bias'] = False\n"
+        "    return nn.Conv2d(3, 64, 3, **given)\n"
+    )
+    found = one(read(tmp_path, text))
+    assert (found.layer.C, found.layer.K, found.layer.groups, found.layer.U) == (3, 64, 1, 2)
+    assert found.layer.bias is None
+    either = text.replace("'bias'", "'groups' if n > 2 else 'bias'")
+    assert one(read(tmp_path, either)).layer.K is None

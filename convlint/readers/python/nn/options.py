@@ -1,0 +1,129 @@
+"""Find the defaults of command line options that are numbers: of argparse, absl and TensorFlow's flags.
+
+Which parser made an object can rarely be followed: a network gets `opt` from code that finds its class by name. So an
+attribute is an option by its own name and that of its object, or because all that is read from that is an option, if
+all programs that have the file agree on its default.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from typing import NamedTuple
+
+from convlint.files.repository import is_quiet
+from convlint.model.grouping import grouped
+from convlint.readers.python.evaluator.values import Const, Preset, literal, stated_by
+from convlint.readers.python.imports import ProjectImports
+from convlint.readers.python.source_file import SourceFile, last_name
+
+_DECLARES = re.compile(rb"\.(?:add_argument|set_defaults|DEFINE_(?:integer|float))\(")
+_SEVERAL = 3  # options by which an object with another name is known
+# Usual names of what holds the options, besides those that a call of the parser is assigned to
+_HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
+_HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
+_ASSIGNS = re.compile(rb"(?:^|[:;])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:[-+*/%]|//)?=(?!=)", re.MULTILINE)
+_GIVES = re.compile(rb"\bparse(?:_known)?_args\(([^()]+)")  # instead of what the user gives
+_SAYS = re.compile(rb"%s|\b(?:%s)\.\w+[ \t]*=" % (_DECLARES.pattern, "|".join(_HOLDERS).encode()))
+
+
+class _Programs(NamedTuple):
+    """What the files of some programs say of options."""
+
+    declared: dict[str, list[Const | None]]  # the defaults of each; None for those that are no literal numbers
+    holders: frozenset[str]
+    assigned: dict[str, list[str]]  # the names of objects of which an attribute is set otherwise
+
+
+class Options:
+    """The options of a project."""
+
+    def __init__(self, imports: ProjectImports) -> None:
+        self._imports, self._project = imports, imports.project
+        self.value, self._around, self._programs = cache(self._value), cache(self._around_file), cache(self._read)
+        self._declared, self._said = cache(self._declared_in), cache(self._said_in)
+
+    def _value(self, holder: str, name: str, path: str) -> Preset | None:
+        """Return the attribute `name` of an object called `holder` in a file; None if it is no number known there."""
+        programs = self._around(path)
+        defaults = self._declared(path).get(name) or programs.declared.get(name) or []
+        numbers = [default for default in defaults if default is not None]
+        if not numbers or len(numbers) < len(defaults) or any(each.value != numbers[0].value for each in numbers):
+            return None
+        holders = programs.holders | {holder}
+        if not holders.isdisjoint(programs.assigned.get(name, ())):
+            return None
+        if holder not in programs.holders and not self._reads_options(holder, path, programs):
+            return None
+        return Preset("config", Const(numbers[0].value, stated_by(*numbers)))
+
+    def _reads_options(self, holder: str, path: str, programs: _Programs) -> bool:
+        """Whether nothing but options is read from an object with another name, and several of them."""
+        reads = re.findall(rb"\b%s\.(\w+)" % holder.encode(), self._project.content(path) or b"")
+        names = {name.decode() for name in reads}
+        return len(names) >= _SEVERAL and all(
+            name in programs.declared or not programs.holders.isdisjoint(programs.assigned.get(name, ()))
+            for name in names
+        )
+
+    def _around_file(self, path: str) -> _Programs:
+        """Return what programs with the file say; what all say, if no imports lead there, as some look for names."""
+        return self._programs(frozenset(self._imports.beside(path) or self._project.where(_SAYS.search)))
+
+    def _read(self, paths: frozenset[str]) -> _Programs:
+        files = [path for path in sorted(paths) if not is_quiet(path)]
+        declared = [option for path in files for option in self._declared(path).items()]
+        return _Programs(
+            grouped((name, default) for name, defaults in declared for default in defaults),
+            _HOLDERS.union(*(self._said(path)[0] for path in files)),
+            grouped(pair for path in files for pair in self._said(path)[1]),
+        )
+
+    def _said_in(self, path: str) -> tuple[frozenset[str], frozenset[tuple[str, str]]]:
+        """Return what a file calls its options, and the attributes that it sets, each with the name of its object."""
+        content = self._project.content(path) or b""
+        parses = b"_args(" in content
+        sets = [(name, of) for of, name in _ASSIGNS.findall(content)]
+        for given in _GIVES.findall(content) if parses else ():
+            sets += [(name.replace(b"-", b"_"), b"args") for name in re.findall(rb"--([\w-]+)", given)]
+        holders = _HOLDS.findall(content) if parses else ()
+        return (
+            frozenset(name.decode() for name in holders),
+            frozenset((name.decode(), of.decode()) for name, of in sets),
+        )
+
+    def _declared_in(self, path: str) -> dict[str, list[Const | None]]:
+        if not _DECLARES.search(self._project.content(path) or b""):
+            return {}
+        file = self._project.file(path)
+        calls = file.nodes[ast.Call] if file is not None else ()
+        return grouped((name, _number(file, name, default)) for call in calls for name, default in _of_call(call))
+
+
+def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:
+    """Return the options that a call declares or gives another default."""
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    match last_name(call.func):
+        case "set_defaults":
+            return [(name, value) for name, value in keywords.items() if name is not None]
+        case "add_argument":
+            flags = list(map(_text, call.args)) or [""]
+            name = next((flag for flag in flags if flag.startswith("--")), flags[0])
+            name = _text(keywords.get("dest")) or name.lstrip("-").replace("-", "_")
+            return [(name, keywords.get("default"))]
+        case "DEFINE_integer" | "DEFINE_float":
+            given = dict(zip(("name", "default"), call.args, strict=False)) | keywords
+            return [(_text(given.get("name")), given.get("default"))]
+    return []
+
+
+def _text(node: ast.expr | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _number(file: SourceFile | None, name: str, default: ast.expr | None) -> Const | None:
+    value = default.value if isinstance(default, ast.Constant) else None
+    if file is None or default is None or isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return literal(file, default, value, name, default=True)
