@@ -27,7 +27,7 @@ EXPECTED: dict[str, tuple[list[str], str]] = {
     "lightning": ([], "1 convolution and 1 program in 2 Python files"),  # the trainer sets what runs it
     "config_driven": ([], "2 convolutions (C and K known for none) in 2 Python files"),
     "seed_helpers": (["train.py:8:5 CL503"], "1 convolution and 1 program in 2 Python files"),
-    "argparse_flags": ([], "1 convolution (C and K known for none) and 1 program in 1 Python file"),  # a flag decides
+    "argparse_flags": ([], "1 convolution and 1 program in 1 Python file"),  # a flag decides; its default is the width
     "distributed": ([], "0 convolutions and 1 program in 1 Python file"),  # it has switched tuning on
     "gan": (
         ["dcgan.py:6:48 CL102", "dcgan.py:36:13 CL506", "dcgan.py:52:5 CL501"],
