@@ -239,17 +239,15 @@ def _weighs(record: SourceLayer) -> bool:
 
 def proviso(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     """With which defaults and under which test the numbers that `literals` make are so: the end of a message."""
-    text = (
-        Text(", with {defaults}", defaults=_defaults(record, literals)) if record.certainty == "with defaults" else ""
-    )
+    literals = list(literals)
+    rests = any(literal.default for literal in literals) if record.by_options else record.certainty == "with defaults"
+    text = Text(", with {defaults}", defaults=_defaults(record, literals)) if rests else ""
     return text + (Text(", only if {condition}", condition=record.only_if) if record.condition else "")
 
 
 def _defaults(record: SourceLayer, literals: Iterable[StatedLiteral]) -> str:
     """Such as "width=60, the default at net.py:17"; without names, or of many, "the defaults of Net()"."""
-    of_record = (literal for group in record.stated.values() for literal in group)
-    own, all_ = ({item: None for item in of if item.default and item.name} for of in (literals, of_record))
-    defaults = own or all_  # of a number that is stated itself, those of the layer's others
+    defaults = dict.fromkeys(literal for literal in literals if literal.default and literal.name)
     if not 1 <= len(defaults) <= _MOST_DEFAULTS:
         whose = record.root.rpartition(":")[2]
         return Text("the defaults of {whose}()", whose=whose) if whose.isidentifier() else Text("its defaults")

@@ -46,6 +46,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     stated: Mapping[str, tuple[StatedLiteral, ...]] = field(default_factory=dict)
     written: Mapping[str, str] = field(default_factory=dict)  # C and K as written there: `num_anchors * 4`
     certainty: Certainty = "stated"
+    by_options: bool = False  # "with defaults" of the command line alone: numbers that rest on none of them are stated
     condition: str = ""
     root: str = ""
     reads_input: bool = False  # whether it reads the input of the largest network in which its place is known

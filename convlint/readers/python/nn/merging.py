@@ -634,6 +634,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
     return SourceLayer(
         layer=layer, framework=signature.framework, stated=read.stated,
         certainty="with defaults" if read.presets else seen.certainty,
+        by_options=read.presets and seen.certainty == "stated",
         written=written.texts, condition=seen.condition, root=seen.root,
         pointwise_map=False if wide else all_true(seen.points or [None]), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,

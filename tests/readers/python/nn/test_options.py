@@ -8,6 +8,7 @@ from convlint.model.source import SourceLayer
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.reading import read_layers
 from convlint.readers.python.project import Project
+from convlint.run.api import lint
 
 PARSER = "import argparse\nparser = argparse.ArgumentParser()\n"
 OPTION = PARSER + "parser.add_argument('-w', '--base-width', type=int, default=36)\nopt = parser.parse_args()\n"
@@ -171,3 +172,22 @@ def test_a_call_is_remembered_for_loops_with_defaults_by_itself(tmp_path: Path) 
     layers = read(tmp_path, net=net, train=script + "WIDTH = 8\n" + mains + "if __name__ == '__main__':\n    main0()\n")
     known = [layer.layer.K for layer in layers if layer.layer.C is not None]
     assert known == [16, 32, 64, 5]
+
+
+def test_only_numbers_that_rest_on_an_option_are_said_with_its_default(tmp_path: Path) -> None:
+    (tmp_path / "net.py").write_text(
+        "from torch import nn\n"
+        "class Net(nn.Module):\n"
+        "    def __init__(self, opt):\n"
+        "        super().__init__()\n"
+        "        self.first = nn.Conv2d(64, 60, 3)\n"
+        "        self.conv = nn.Conv2d(60, opt.base_width + 2, 3)\n"
+        "        self.last = nn.Conv2d(opt.base_width + 2, 64, 3)\n"
+        "    def forward(self, x):\n"
+        "        return self.last(self.conv(self.first(x)))\n"
+    )
+    (tmp_path / "train.py").write_text("from net import Net\n" + OPTION + "Net(opt)\n")
+    messages = [finding.message for finding in lint(tmp_path, isolated=True).findings]
+    with_option = [", with base_width=36, the default at" in message for message in messages]
+    assert with_option == ["=60 of" not in message for message in messages]
+    assert len(messages) > 2
