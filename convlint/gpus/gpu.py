@@ -360,8 +360,11 @@ def aliases() -> Mapping[str, str]:
     return MappingProxyType({str(alias): str(gpu_id) for gpu_id, names in content.items() for alias in names})
 
 
+_DROPPED: Final = str.maketrans("", "", " -_")
+
+
 def _squeeze(name: str) -> str:
-    return "".join(ch for ch in name.casefold() if ch not in " -_").removeprefix("nvidia")
+    return name.casefold().translate(_DROPPED).removeprefix("nvidia")
 
 
 @cache

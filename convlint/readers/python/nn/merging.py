@@ -268,7 +268,7 @@ class Gathering:
         one_of_kinds: set[int] = set()  # which nothing runs, as nobody knows which of them it is
         for record in recorded:
             if record.thing.what == "constructed":
-                if any(isinstance(test, KindTest) for test in record.conditions):
+                if record.conditions and any(isinstance(test, KindTest) for test in record.conditions):
                     one_of_kinds.add(id(record.thing.layer))
                 layer, condition = record.thing.layer, in_words(record.conditions)
                 _, held = layers.get(id(layer), (layer, condition))
@@ -389,8 +389,11 @@ class ReadFields:
             if name == "padding" and named_padding(layer) and not own_forward:
                 self._named_padding(named_padding(layer))
                 continue
-            for letter, value in zip(letters[3 - self._dims :], self._settled(values), strict=True):
-                if (integer(value) or 0) >= 0 and integer(value) is not None:
+            for letter, value in zip(letters[3 - self._dims :], values, strict=True):
+                if value.__class__ is Preset:  # the default of the command line
+                    self.presets, value = True, value.number
+                number = integer(value)
+                if number is not None and number >= 0:
                     self._put(letter, value)
                 elif name in _MAY_BE_NONE:
                     self.fields[letter] = None
@@ -407,14 +410,11 @@ class ReadFields:
         else:
             self.fields["bias"] = None
 
-    def _settled(self, values: Iterable[Value]) -> list[Value]:
-        """Return the values, with the defaults of those that the command line sets."""
-        given = list(values)
-        self.presets = self.presets or any(value.__class__ is Preset for value in given)
-        return without_presets(given)
-
     def _channels(self, reads: list[TensorPath]) -> None:
-        C, K, groups = self._settled(widths_of(self._layer, reads[0] if reads else None))
+        C, K, groups = widths = widths_of(self._layer, reads[0] if reads else None)
+        if Preset in (C.__class__, K.__class__, groups.__class__):
+            self.presets = True
+            C, K, groups = without_presets(widths)
         if (integer(groups) or 0) < 1:  # whether a width fits depends on the groups: without them it says nothing
             self.unknown.append("groups")
             return
