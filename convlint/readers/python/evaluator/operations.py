@@ -276,7 +276,7 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
 
 def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
     """Return the truth of a comparison: `left < right`, `left in right`, `left is right`."""
-    if _counts_to(left, right) or _counts_to(right, left):
+    if Preset in (left.__class__, right.__class__) and (_counts_to(left, right) or _counts_to(right, left)):
         left, right = without_presets((left, right))
     if kind is ast.NotIn or kind is ast.In:
         result = _contains(machine, right, left)

@@ -410,7 +410,9 @@ class ReadFields:
     def _settled(self, values: Iterable[Value]) -> list[Value]:
         """Return the values, with the defaults of those that the command line sets."""
         given = list(values)
-        self.presets = self.presets or any(value.__class__ is Preset for value in given)
+        if not any(value.__class__ is Preset for value in given):
+            return given
+        self.presets = True
         return without_presets(given)
 
     def _channels(self, reads: list[TensorPath]) -> None:
