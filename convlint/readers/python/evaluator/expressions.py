@@ -169,20 +169,16 @@ def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
             return scope.machine.calls.inherited(start, of, text)
 
         return inherited
-    value, of_config = compiler.expression(node.value), _names_config(node.value)
+    value = compiler.expression(node.value)
     holder, path = last_name(node.value), compiler.file.path
 
-    def run(scope: Scope) -> Value:
-        receiver = value(scope)
-        option: Value | None = None
-        if isinstance(receiver, Unknown):
-            if of_config or receiver.why == "config":
-                option = scope.machine.library.option(holder, text, path) or unknown("config")
-        elif of_config and receiver.__class__ is Name:  # `flags.FLAGS`
-            option = scope.machine.library.option(holder, text, path)
-        return option or scope.machine.attribute(receiver, text)
+    def of_config(scope: Scope) -> Value:
+        machine, receiver = scope.machine, value(scope)
+        is_open = isinstance(receiver, Unknown)
+        option = machine.library.option(holder, text, path) if is_open or receiver.__class__ is Name else None
+        return option or (unknown("config") if is_open else machine.attribute(receiver, text))
 
-    return run
+    return of_config if _names_config(node.value) else lambda scope: scope.machine.attribute(value(scope), text)
 
 
 def _slice(compiler: Compiler, node: ast.Slice, _: str) -> Eval:

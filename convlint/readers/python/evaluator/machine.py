@@ -289,7 +289,7 @@ class Machine:
 
         Nor is a loop of training unrolled, which constructs nothing.
         """
-        presets = [value for value in numbers if isinstance(value, Preset)]
+        presets = [value for value in numbers if value.__class__ is Preset]
         names = [literal.name for preset in presets for literal in preset.number.stated]
         if not presets or any(map(_OF_TRAINING.search, names)) or any(preset.value > MOST_PRESET for preset in presets):
             return False

@@ -94,7 +94,7 @@ def of_presets(
     """Return a function of numbers, which also computes with those that the user may set."""
 
     def run(machine: Machine, call: LibraryCall) -> Value | None:
-        if not any(value.__class__ is Preset for value in call.args):
+        if Preset not in map(type, call.args):
             return function(machine, call)
         return preset(function(machine, call.with_args(without_presets(call.args), call.keywords)))
 
@@ -141,7 +141,7 @@ def binary(machine: Machine, kind: type[ast.AST], left: Value, right: Value, nod
     """Return the result of a binary operator."""
     if left.__class__ is Const and right.__class__ is Const:
         return _plain(kind, left.value, right.value, union(left.stated, right.stated))
-    if {left.__class__, right.__class__} <= _NUMBERS:
+    if (left.__class__ is Preset or right.__class__ is Preset) and {left.__class__, right.__class__} <= _NUMBERS:
         first, second = without_presets((left, right))
         return preset(binary(machine, kind, first, second, node))
     if isinstance(left, (Tensor, Instance)) or isinstance(right, (Tensor, Instance)):
@@ -276,7 +276,7 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
 
 def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
     """Return the truth of a comparison: `left < right`, `left in right`, `left is right`."""
-    if _counts_to(left, right) or _counts_to(right, left):
+    if Preset in (left.__class__, right.__class__) and (_counts_to(left, right) or _counts_to(right, left)):
         left, right = without_presets((left, right))
     if kind is ast.NotIn or kind is ast.In:
         result = _contains(machine, right, left)

@@ -126,6 +126,7 @@ def _run(
     library.recording = Recording()
     # Every convolution was constructed unconditionally, with known arguments, and did not escape or get out of sight.
     log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
+    machine.counted = machine.counted and bool(log)
     known = all(event.thing.what == "constructed" and not event.conditions and event.thing.layer.whole for event in log)
     return bool(log) and whole and known and followed
 
