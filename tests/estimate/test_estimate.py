@@ -263,7 +263,9 @@ def test_sixteen_bits_are_sixteen_bits_and_fp32_is_no_faster(layer, gpu, which, 
         brain = estimate_pass(replace(layer, dtype=Dtype.bf16), which, gpu, runtime)
         # On H100 bf16 had no kernels for few channels: a stem of 3 took 466 us for fp16's 164.
         few = "9.0" <= gpu.compute_capability < "12.0" and (layer.C or 0) // layer.groups <= 16
-        assert few or brain.time_us == pytest.approx(half.time_us, rel=0.05)
+        # XLA pads channels of fp16 alone, faster than cuDNN.
+        padded = framework == "jax" and layer.groups == 1 and ((layer.C or 0) % 8 or (layer.K or 0) % 8)
+        assert few or padded or brain.time_us == pytest.approx(half.time_us, rel=0.05)
     single = estimate_pass(replace(layer, dtype=Dtype.fp32), which, gpu, runtime)
     if "fp16" in gpu.tensor_dtypes and (layer.groups == 1 or gpu.compute_capability >= "8.0"):
         assert half.time_us <= 1.1 * single.time_us
