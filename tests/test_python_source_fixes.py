@@ -67,7 +67,7 @@ def block(x):
     return layers.BatchNormalization()(x)
 """
     )
-    assert "use use_bias=False: the normalisation" in " ".join(checked().out.split())
+    assert "pass use_bias=False: the normalisation" in " ".join(checked().out.split())
 
 
 @pytest.mark.parametrize(
