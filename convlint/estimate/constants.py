@@ -404,8 +404,8 @@ INT8_LATENCY: Final = 0.45  # of fp16: a step holds half the bytes. Fit: T4
 
 # Boards that cannot hold their boost clock under load: watts of the board (hardware) per TFLOP/s of fp32.
 BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0, "quadro-rtx-6000": 260.0, "quadro-rtx-8000": 260.0}
-# At or above this many watts per fp32 TFLOP/s a board of compute capability below 8.0 holds its clock. Fit on T4; a step
-# of ResNet-50 in fp32 on RTX 8000 (Lambda) goes from 0.82 to 0.86 of its time.
+# At or above this many watts per fp32 TFLOP/s a board of compute capability below 8.0 holds its clock. Fit on T4; a
+# step of ResNet-50 in fp32 on RTX 8000 (Lambda) goes from 0.82 to 0.86 of its time.
 WATTS_PER_TFLOP: Final = 19.1
 # Clock under Tensor Core load over boost clock. T4: fit. L4's 72 W hold about 1150 of its 2040 MHz once it is warm, as
 # users of it log (public repositories, 2026), and Triton's products in 16 bits reach 55 TFLOP/s of the 121 on paper.
