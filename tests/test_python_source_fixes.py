@@ -58,13 +58,15 @@ def test_a_bias_that_the_code_uses_stays(line: str) -> None:
 
 
 def test_advice_names_the_bias_as_the_framework_does() -> None:
-    written(net="""
+    written(
+        net="""
 from keras import layers
 
 def block(x):
     x = layers.Conv2D(64, 3)(x)
     return layers.BatchNormalization()(x)
-""")
+"""
+    )
     assert "use use_bias=False: the normalisation" in " ".join(checked().out.split())
 
 
