@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from convlint.files.repository import is_quiet
@@ -23,7 +23,12 @@ _SEVERAL = 3  # options by which an object with another name is known
 # Usual names of what holds the options, besides those that a call of the parser is assigned to
 _HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
 _HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
-_ASSIGNS = re.compile(rb"(?:^|[:;])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:[-+*/%]|//)?=(?!=)", re.MULTILINE)
+# `opt.width = 8`, `opt.width *= 2`, and both of `opt.width, opt.depth = 8, 2`
+_ASSIGNS = re.compile(
+    rb"(?:^|[:;,])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:(?:[-+*/%]|//)?=(?!=)|(?=,[^=\n()]{0,200}[ \t]=[ \t]))"
+    rb"|\bsetattr\((\w+),[ \t]*['\"](\w+)",
+    re.MULTILINE,
+)
 _GIVES = re.compile(rb"\bparse(?:_known)?_args\(([^()]+)")  # instead of what the user gives
 _SAYS = re.compile(rb"%s|\b(?:%s)\.\w+[ \t]*=" % (_DECLARES.pattern, "|".join(_HOLDERS).encode()))
 
@@ -69,7 +74,11 @@ class Options:
 
     def _around_file(self, path: str) -> _Programs:
         """Return what programs with the file say; what all say, if no imports lead there, as some look for names."""
-        return self._programs(frozenset(self._imports.beside(path) or self._project.where(_SAYS.search)))
+        return self._programs(self._imports.beside(path) or self._saying)
+
+    @cached_property
+    def _saying(self) -> frozenset[str]:
+        return frozenset(self._project.where(_SAYS.search))
 
     def _read(self, paths: frozenset[str]) -> _Programs:
         files = [path for path in sorted(paths) if not is_quiet(path)]
@@ -84,7 +93,7 @@ class Options:
         """Return what a file calls its options, and the attributes that it sets, each with the name of its object."""
         content = self._project.content(path) or b""
         parses = b"_args(" in content
-        sets = [(name, of) for of, name in _ASSIGNS.findall(content)]
+        sets = [(name or named, of or holder) for of, name, holder, named in _ASSIGNS.findall(content)]
         for given in _GIVES.findall(content) if parses else ():
             sets += [(name.replace(b"-", b"_"), b"args") for name in re.findall(rb"--([\w-]+)", given)]
         holders = _HOLDS.findall(content) if parses else ()
@@ -110,8 +119,9 @@ def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:
         case "add_argument":
             flags = list(map(_text, call.args)) or [""]
             name = next((flag for flag in flags if flag.startswith("--")), flags[0])
+            is_given = (not name.startswith("-") and "nargs" not in keywords) or _is_true(keywords.get("required"))
             name = _text(keywords.get("dest")) or name.lstrip("-").replace("-", "_")
-            return [(name, keywords.get("default"))]
+            return [(name, None if is_given else keywords.get("default"))]
         case "DEFINE_integer" | "DEFINE_float":
             given = dict(zip(("name", "default"), call.args, strict=False)) | keywords
             return [(_text(given.get("name")), given.get("default"))]
@@ -120,6 +130,10 @@ def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:
 
 def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _number(file: SourceFile | None, name: str, default: ast.expr | None) -> Const | None:

@@ -40,6 +40,8 @@ def widths(layers: list[SourceLayer]) -> list[int | None]:
         "from absl import flags\nflags.DEFINE_integer('base_width', 36, 'of the first layer')\nNet(flags.FLAGS)\n"
         "if __name__ == '__main__':\n    pass\n",
         "from options import parser\nparser.set_defaults(base_width=36)\nNet(parser.parse_args())\n",
+        PARSER + "parser.add_argument('base_width', nargs='?', default=36)\nopt = parser.parse_args()\nNet(opt)\n",
+        OPTION + "Net(opt)\nprint(\n    opt.base_width, opt.depth, end='')\n",
         # each program has its own, and both are as wide
         OPTION + "parser.add_argument('--base_width', default=36)\nNet(opt)\n",
     ],
@@ -63,6 +65,11 @@ def test_an_option_is_as_large_as_its_default(tmp_path: Path, script: str) -> No
         OPTION + "parser.set_defaults(base_width=64)\n",
         OPTION + "if opt.wide:\n    opt.base_width *= 2\n",
         OPTION + "opt.base_width = 2 * opt.base_width\n",
+        OPTION + "opt.base_width, opt.depth = 64, 2\n",
+        OPTION + "opt.depth, opt.base_width = 2, 64\n",
+        OPTION + "setattr(opt, 'base_width', 64)\n",
+        OPTION.replace("type=int", "required=True"),
+        OPTION.replace("'-w', '--base-width'", "'base_width'"),
         OPTION.replace("parse_args()", "parse_args(['--base-width', '8'])"),
         OPTION.replace("parse_args()", "parse_args('--base-width 8'.split())"),
     ],
@@ -171,3 +178,17 @@ def test_a_call_is_remembered_for_loops_with_defaults_by_itself(tmp_path: Path) 
     layers = read(tmp_path, net=net, train=script + "WIDTH = 8\n" + mains + "if __name__ == '__main__':\n    main0()\n")
     known = [layer.layer.K for layer in layers if layer.layer.C is not None]
     assert known == [16, 32, 64, 5]
+
+
+def test_files_that_the_same_programs_have_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else reading takes as long as the square of their number."""
+    asked = []
+    above, where = ProjectImports._above, Project.where
+    monkeypatch.setattr(ProjectImports, "_above", lambda self, paths: asked.append(0) or above(self, paths))
+    monkeypatch.setattr(Project, "where", lambda self, says: asked.append(0) or where(self, says))
+    nets = {f"net{number}": NET for number in range(9)}
+    assert widths(read(tmp_path, options=OPTION, **nets)) == [36] * 9
+    without_imports, asked[:] = len(asked), []
+    script = "".join(f"from {name} import Net\n" for name in nets) + OPTION
+    assert widths(read(tmp_path, options="", train=script, **nets)) == [36] * 9
+    assert max(without_imports, len(asked)) < 9
