@@ -8,6 +8,7 @@ all programs that have the file agree on its default.
 from __future__ import annotations
 
 import ast
+import os
 import re
 from functools import cache, cached_property
 from typing import NamedTuple
@@ -30,7 +31,7 @@ _ASSIGNS = re.compile(
     re.MULTILINE,
 )
 _GIVES = re.compile(rb"\bparse(?:_known)?_args\(([^()]+)")  # instead of what the user gives
-_SAYS = re.compile(rb"%s|\b(?:%s)\.\w+[ \t]*=" % (_DECLARES.pattern, "|".join(_HOLDERS).encode()))
+_SETS = re.compile(rb"\b(?:%s)\.\w+[ \t]*=" % "|".join(_HOLDERS).encode())
 
 
 class _Programs(NamedTuple):
@@ -47,6 +48,7 @@ class Options:
     def __init__(self, imports: ProjectImports) -> None:
         self._imports, self._project = imports, imports.project
         self.value, self._around, self._programs = cache(self._value), cache(self._around_file), cache(self._read)
+        self._nearest = cache(self._nearest_to)
         self._declared, self._said = cache(self._declared_in), cache(self._said_in)
 
     def _value(self, holder: str, name: str, path: str) -> Preset | None:
@@ -73,12 +75,21 @@ class Options:
         )
 
     def _around_file(self, path: str) -> _Programs:
-        """Return what programs with the file say; what all say, if no imports lead there, as some look for names."""
-        return self._programs(self._imports.beside(path) or self._saying)
+        """Return what programs with the file say, or those nearby if no imports lead there, as some look for names."""
+        return self._programs(self._imports.beside(path) or self._nearest(os.path.dirname(path)))
+
+    def _nearest_to(self, folder: str) -> frozenset[str]:
+        """Return what says something in a folder, or in the next above that has a parser: others are other projects."""
+        above = os.path.dirname(folder)
+        if above == folder:
+            return self._saying
+        inside = frozenset(path for path in self._saying if path.startswith(folder + os.sep))
+        parses = any(_parses(self._project.content(path) or b"") for path in inside if not is_quiet(path))
+        return inside if parses else self._nearest(above)
 
     @cached_property
     def _saying(self) -> frozenset[str]:
-        return frozenset(self._project.where(_SAYS.search))
+        return frozenset(self._project.where(_says))
 
     def _read(self, paths: frozenset[str]) -> _Programs:
         files = [path for path in sorted(paths) if not is_quiet(path)]
@@ -108,6 +119,14 @@ class Options:
         file = self._project.file(path)
         calls = file.nodes[ast.Call] if file is not None else ()
         return grouped((name, _number(file, name, default)) for call in calls for name, default in _of_call(call))
+
+
+def _parses(content: bytes) -> bool:
+    return any(word in content for word in (b"parse_args(", b"parse_known_args(", b".DEFINE_"))
+
+
+def _says(content: bytes) -> bool:
+    return bool(_parses(content) or _DECLARES.search(content) or _SETS.search(content))
 
 
 def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:

@@ -83,6 +83,8 @@ def test_options_of_other_programs_do_not_count(tmp_path: Path) -> None:
     assert widths(read(tmp_path, net=NET, train=train, tool=OPTION)) == [None]
     # The network is looked for by its name: no import tells which program does.
     assert widths(read(tmp_path, net=NET, train="import importlib\n", tool=OPTION)) == [36]
+    given = "import importlib\nfrom tool import parser\nopt = parser.parse_args(['--base-width', '8'])\n"
+    assert widths(read(tmp_path, net=NET, train=given, tool=OPTION)) == [None]
 
 
 def test_tests_give_options_of_their_own(tmp_path: Path) -> None:
@@ -192,3 +194,19 @@ def test_files_that_the_same_programs_have_are_looked_at_once(tmp_path: Path, mo
     script = "".join(f"from {name} import Net\n" for name in nets) + OPTION
     assert widths(read(tmp_path, options="", train=script, **nets)) == [36] * 9
     assert max(without_imports, len(asked)) < 9
+
+
+@pytest.mark.parametrize(("parser", "width"), [("parser.parse_args()\n", None), ("", 36)])
+def test_of_networks_found_by_name_the_nearest_folder_with_a_parser_counts(
+    tmp_path: Path, parser: str, width: int | None
+) -> None:
+    """Other folders may be other projects; options may be beside the networks, too."""
+    for folder in ("one/models", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    files = {
+        "one/models/net": NET,
+        "one/train": PARSER + "parser.add_argument('--config')\n" + parser,
+        "other/run": OPTION,
+    }
+    layers = read(tmp_path, **files)
+    assert widths(layers) == [width]
