@@ -13,7 +13,7 @@ from convlint.model.errors import UsageError, shown
 Kind = Literal["cuda", "cpu"]
 _SMI_TIMEOUT_S = 20  # a driver that is not resident takes seconds to load
 _MEMORY_KEPT = 0.12
-_FORMS = {"sxm", "pcie", "nvl"}
+_FORMS = {"sxm", "pcie", "nvl", "jetson", "agx", "nx"}  # which a driver may leave out
 _SAYS_NOTHING = re.compile(r"nvidia|geforce|tesla|ac|hbm\d?e?|\d+g[bi]*b?|generation")
 
 
@@ -42,16 +42,11 @@ def gpu_of(device: Device) -> Gpu | None:
         for gpu in map(load_gpu, gpu_names())
         if str(gpu.compute_capability) == device.compute_capability
         and gpu.sms == device.sms
-        and _is_named(gpu, device.name)
+        and _is_called(gpu, device.name, device.memory_bytes)
     ]
-    # Of two with the same memory, the one whose id is nearer to the name: a Max-Q is no Workstation Edition.
     return min(
         alike,
-        key=lambda gpu: (
-            abs((gpu.memory_bytes or 0) - device.memory_bytes),
-            len({*_words(gpu.id)} ^ {*_words(device.name)}),
-            "sxm" not in _words(gpu.id),
-        ),
+        key=lambda gpu: (abs((gpu.memory_bytes or 0) - device.memory_bytes), "sxm" not in _words(gpu.id)),
         default=None,
     )
 
@@ -78,28 +73,26 @@ def gpus_here() -> tuple[Gpu, ...]:
 
 
 def _named(name: str, memory_mib: str) -> Gpu | None:
-    """The GPU that the driver calls so: no word of its name may be another model's, as in `RTX 4080 SUPER`."""
-    theirs = set(_words(name))
-    memory_bytes = int(memory_mib) << 20 if memory_mib.strip().isdecimal() else None
-    alike = [
-        gpu
-        for gpu in map(load_gpu, gpu_names())
-        if set(_words(gpu.id)) - _FORMS <= theirs and theirs - _FORMS <= {*_words(gpu.id), *_words(gpu.name)}
-        if _is_named(gpu, name)
-        # The driver keeps some of the memory to itself.
-        if not memory_bytes or not gpu.memory_bytes or abs(memory_bytes / gpu.memory_bytes - 1) < _MEMORY_KEPT
-    ]
+    """The GPU that the driver calls so."""
+    memory_bytes = int(memory_mib) << 20 if memory_mib.strip().isdecimal() else 0
+    alike = [gpu for gpu in map(load_gpu, gpu_names()) if _is_called(gpu, name, memory_bytes)]
     # "H100 80GB HBM3", which names no form, is an SXM module; the others say so.
     return min(alike, key=lambda gpu: "sxm" not in _words(gpu.id), default=None)
 
 
-def _is_named(gpu: Gpu, name: str) -> bool:
-    """Whether the driver's name is this GPU's, as far as it goes: not all of them tell the form or the memory."""
-    ours, theirs = _words(f"{gpu.id} {gpu.name}"), _words(name)
-    models = set(_words(gpu.id)) - _FORMS, set(theirs) - _FORMS
-    same_model = models[0] <= models[1] or models[1] <= models[0]
-    forms = set(theirs) & _FORMS, set(ours) & _FORMS
-    return same_model and (not forms[0] or not forms[1] or bool(forms[0] & forms[1]))
+def _is_called(gpu: Gpu, name: str, memory_bytes: int) -> bool:
+    """Whether the driver calls this GPU so: no word of the name may be another model's, as in `RTX 4080 SUPER`.
+
+    Not all names tell the form or the memory, and a `memory_bytes` of 0 is unknown.
+    """
+    ours, theirs = {*_words(f"{gpu.id} {gpu.name}")}, {*_words(name)}
+    if not {*_words(gpu.id)} - _FORMS <= theirs or not theirs - _FORMS <= ours:
+        return False
+    forms = theirs & _FORMS, ours & _FORMS
+    if forms[0] and forms[1] and forms[0].isdisjoint(forms[1]):
+        return False
+    # The driver keeps some of the memory to itself.
+    return not memory_bytes or not gpu.memory_bytes or abs(memory_bytes / gpu.memory_bytes - 1) < _MEMORY_KEPT
 
 
 def _words(name: str) -> list[str]:

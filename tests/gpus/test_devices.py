@@ -92,10 +92,16 @@ def test_every_gpu_is_itself_by_its_own_name(gpu_id: str) -> None:
         ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "8.0", 42),
         ("NVIDIA H100 PCIe", "9.0", 132),
         ("NVIDIA GeForce RTX 4080 Laptop GPU", "8.9", 58),
+        ("NVIDIA GeForce RTX 4060 Laptop GPU", "8.9", 24),
+        ("NVIDIA GeForce RTX 2070 with Max-Q Design", "7.5", 36),
+        ("NVIDIA GeForce GTX 1660", "7.5", 22),
+        ("NVIDIA GeForce RTX 2060", "7.5", 34),
     ],
 )
-def test_what_only_resembles_one_is_none(name: str, capability: str, sms: int) -> None:
-    assert gpu_of(device(name, capability, sms, 16)) is None
+@pytest.mark.parametrize("memory_gib", [0, 6, 8, 12, 16])
+def test_what_only_resembles_one_is_none(name: str, capability: str, sms: int, memory_gib: int) -> None:
+    """Such as an RTX 2060 of 12 GB, with as many SMs as an RTX 2060 SUPER."""
+    assert gpu_of(device(name, capability, sms, memory_gib)) is None
 
 
 def test_a_processor_is_no_gpu() -> None:

@@ -100,6 +100,7 @@ class ProjectImports:
     def __init__(self, project: Project) -> None:
         self.project = project
         self.of, self.closure, self._edge = cache(self._of), cache(self._closure), cache(self._edge_from)
+        self._reached, self._is_script = cache(self._programs_of), cache(self._is_any_script)
         self._own: set[str] = set()
         self._folders: set[str] = set()
         for path in project.paths:
@@ -131,32 +132,43 @@ class ProjectImports:
         """The files that import each directly."""
         return grouped((file, importer) for importer in self.project.paths for file in self.near(importer))
 
-    def _above(self, path: str) -> list[str]:
-        """Return the file and those that import it, directly or not; once they exceed _MOST_ABOVE, some of them."""
-        above = [path]
+    def _above(self, paths: Iterable[str]) -> list[str]:
+        """Return files and those that import one, directly or not; once they exceed _MOST_ABOVE, some of them."""
+        above = [*paths]
         for file in above:  # which grows meanwhile
             above += [importer for importer in self._importers.get(file, ()) if importer not in above]
             if len(above) > _MOST_ABOVE:
                 break
         return above
 
-    def beside(self, path: str) -> tuple[str, ...]:
+    def beside(self, path: str) -> frozenset[str]:
         """Return the files that programs with the file at `path` have; none if no script is seen to lead there."""
-        above = self._above(path)
-        if not any(_SCRIPT.search(self.project.content(file) or b"") for file in above):
-            return ()
-        return tuple(dict.fromkeys(file for top in above for file in self.closure(top).files))
+        files, leads = self._reached(frozenset(self._importers.get(path, ())))
+        if not leads and not self._is_script(path):
+            return frozenset()
+        return files if path in files else files.union(self.closure(path).files)
+
+    def _programs_of(self, paths: frozenset[str]) -> tuple[frozenset[str], bool]:
+        """Return the files of all that leads to some files, and whether a script is among it."""
+        above, files = self._above(paths), set[str]()
+        for file in reversed(above):  # what imports most comes first: it has the files of the others
+            if file not in files:
+                files.update(self.closure(file).files)
+        return frozenset(files), any(map(self._is_script, above))
+
+    def _is_any_script(self, path: str) -> bool:
+        return bool(_SCRIPT.search(self.project.content(path) or b""))
 
     def programs_with(self, path: str) -> frozenset[str] | None:
         """Return the files of all programs that have the file at `path`.
 
         None if a file that nobody imports is no script, as other repositories may, or if some import is unknown.
         """
-        above = self._above(path)
+        above = self._above([path])
         if len(above) > _MOST_ABOVE:
             return None
         tops = [file for file in above if file not in self._importers]
-        if not tops or not all(_SCRIPT.search(self.project.content(file) or b"") for file in tops):
+        if not tops or not all(map(self._is_script, tops)):
             return None
         closures = [self.closure(file) for file in above]
         libraries = {name.split(".")[0] for closure in closures for name in closure.foreign}

@@ -8,8 +8,9 @@ all programs that have the file agree on its default.
 from __future__ import annotations
 
 import ast
+import os
 import re
-from functools import cache
+from functools import cache, cached_property
 from typing import NamedTuple
 
 from convlint.files.repository import is_quiet
@@ -23,9 +24,14 @@ _SEVERAL = 3  # options by which an object with another name is known
 # Usual names of what holds the options, besides those that a call of the parser is assigned to
 _HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
 _HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
-_ASSIGNS = re.compile(rb"(?:^|[:;])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:[-+*/%]|//)?=(?!=)", re.MULTILINE)
+# `opt.width = 8`, `opt.width *= 2`, and both of `opt.width, opt.depth = 8, 2`
+_ASSIGNS = re.compile(
+    rb"(?:^|[:;,])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:(?:[-+*/%]|//)?=(?!=)|(?=,[^=\n()]{0,200}[ \t]=[ \t]))"
+    rb"|\bsetattr\((\w+),[ \t]*['\"](\w+)",
+    re.MULTILINE,
+)
 _GIVES = re.compile(rb"\bparse(?:_known)?_args\(([^()]+)")  # instead of what the user gives
-_SAYS = re.compile(rb"%s|\b(?:%s)\.\w+[ \t]*=" % (_DECLARES.pattern, "|".join(_HOLDERS).encode()))
+_SETS = re.compile(rb"\b(?:%s)\.\w+[ \t]*=" % "|".join(_HOLDERS).encode())
 
 
 class _Programs(NamedTuple):
@@ -42,6 +48,7 @@ class Options:
     def __init__(self, imports: ProjectImports) -> None:
         self._imports, self._project = imports, imports.project
         self.value, self._around, self._programs = cache(self._value), cache(self._around_file), cache(self._read)
+        self._nearest = cache(self._nearest_to)
         self._declared, self._said = cache(self._declared_in), cache(self._said_in)
 
     def _value(self, holder: str, name: str, path: str) -> Preset | None:
@@ -68,8 +75,21 @@ class Options:
         )
 
     def _around_file(self, path: str) -> _Programs:
-        """Return what programs with the file say; what all say, if no imports lead there, as some look for names."""
-        return self._programs(frozenset(self._imports.beside(path) or self._project.where(_SAYS.search)))
+        """Return what programs with the file say, or those nearby if no imports lead there, as some look for names."""
+        return self._programs(self._imports.beside(path) or self._nearest(os.path.dirname(path)))
+
+    def _nearest_to(self, folder: str) -> frozenset[str]:
+        """Return what says something in a folder, or in the next above that has a parser: others are other projects."""
+        above = os.path.dirname(folder)
+        if above == folder:
+            return self._saying
+        inside = frozenset(path for path in self._saying if path.startswith(folder + os.sep))
+        parses = any(_parses(self._project.content(path) or b"") for path in inside if not is_quiet(path))
+        return inside if parses else self._nearest(above)
+
+    @cached_property
+    def _saying(self) -> frozenset[str]:
+        return frozenset(self._project.where(_says))
 
     def _read(self, paths: frozenset[str]) -> _Programs:
         files = [path for path in sorted(paths) if not is_quiet(path)]
@@ -84,7 +104,7 @@ class Options:
         """Return what a file calls its options, and the attributes that it sets, each with the name of its object."""
         content = self._project.content(path) or b""
         parses = b"_args(" in content
-        sets = [(name, of) for of, name in _ASSIGNS.findall(content)]
+        sets = [(name or named, of or holder) for of, name, holder, named in _ASSIGNS.findall(content)]
         for given in _GIVES.findall(content) if parses else ():
             sets += [(name.replace(b"-", b"_"), b"args") for name in re.findall(rb"--([\w-]+)", given)]
         holders = _HOLDS.findall(content) if parses else ()
@@ -101,6 +121,14 @@ class Options:
         return grouped((name, _number(file, name, default)) for call in calls for name, default in _of_call(call))
 
 
+def _parses(content: bytes) -> bool:
+    return any(word in content for word in (b"parse_args(", b"parse_known_args(", b".DEFINE_"))
+
+
+def _says(content: bytes) -> bool:
+    return bool(_parses(content) or _DECLARES.search(content) or _SETS.search(content))
+
+
 def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:
     """Return the options that a call declares or gives another default."""
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
@@ -110,8 +138,9 @@ def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:
         case "add_argument":
             flags = list(map(_text, call.args)) or [""]
             name = next((flag for flag in flags if flag.startswith("--")), flags[0])
+            is_given = (not name.startswith("-") and "nargs" not in keywords) or _is_true(keywords.get("required"))
             name = _text(keywords.get("dest")) or name.lstrip("-").replace("-", "_")
-            return [(name, keywords.get("default"))]
+            return [(name, None if is_given else keywords.get("default"))]
         case "DEFINE_integer" | "DEFINE_float":
             given = dict(zip(("name", "default"), call.args, strict=False)) | keywords
             return [(_text(given.get("name")), given.get("default"))]
@@ -120,6 +149,10 @@ def _of_call(call: ast.Call) -> list[tuple[str, ast.expr | None]]:
 
 def _text(node: ast.expr | None) -> str:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _is_true(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is True
 
 
 def _number(file: SourceFile | None, name: str, default: ast.expr | None) -> Const | None:

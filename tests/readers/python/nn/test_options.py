@@ -41,6 +41,8 @@ def widths(layers: list[SourceLayer]) -> list[int | None]:
         "from absl import flags\nflags.DEFINE_integer('base_width', 36, 'of the first layer')\nNet(flags.FLAGS)\n"
         "if __name__ == '__main__':\n    pass\n",
         "from options import parser\nparser.set_defaults(base_width=36)\nNet(parser.parse_args())\n",
+        PARSER + "parser.add_argument('base_width', nargs='?', default=36)\nopt = parser.parse_args()\nNet(opt)\n",
+        OPTION + "Net(opt)\nprint(\n    opt.base_width, opt.depth, end='')\n",
         # each program has its own, and both are as wide
         OPTION + "parser.add_argument('--base_width', default=36)\nNet(opt)\n",
     ],
@@ -64,6 +66,11 @@ def test_an_option_is_as_large_as_its_default(tmp_path: Path, script: str) -> No
         OPTION + "parser.set_defaults(base_width=64)\n",
         OPTION + "if opt.wide:\n    opt.base_width *= 2\n",
         OPTION + "opt.base_width = 2 * opt.base_width\n",
+        OPTION + "opt.base_width, opt.depth = 64, 2\n",
+        OPTION + "opt.depth, opt.base_width = 2, 64\n",
+        OPTION + "setattr(opt, 'base_width', 64)\n",
+        OPTION.replace("type=int", "required=True"),
+        OPTION.replace("'-w', '--base-width'", "'base_width'"),
         OPTION.replace("parse_args()", "parse_args(['--base-width', '8'])"),
         OPTION.replace("parse_args()", "parse_args('--base-width 8'.split())"),
     ],
@@ -77,6 +84,8 @@ def test_options_of_other_programs_do_not_count(tmp_path: Path) -> None:
     assert widths(read(tmp_path, net=NET, train=train, tool=OPTION)) == [None]
     # The network is looked for by its name: no import tells which program does.
     assert widths(read(tmp_path, net=NET, train="import importlib\n", tool=OPTION)) == [36]
+    given = "import importlib\nfrom tool import parser\nopt = parser.parse_args(['--base-width', '8'])\n"
+    assert widths(read(tmp_path, net=NET, train=given, tool=OPTION)) == [None]
 
 
 def test_tests_give_options_of_their_own(tmp_path: Path) -> None:
@@ -174,6 +183,7 @@ def test_a_call_is_remembered_for_loops_with_defaults_by_itself(tmp_path: Path) 
     assert known == [16, 32, 64, 5]
 
 
+<<<<<<< HEAD
 def test_only_numbers_that_rest_on_an_option_are_said_with_its_default(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(
         "from torch import nn\n"
@@ -191,3 +201,33 @@ def test_only_numbers_that_rest_on_an_option_are_said_with_its_default(tmp_path:
     with_option = [", with base_width=36, the default at" in message for message in messages]
     assert with_option == ["=60 of" not in message for message in messages]
     assert len(messages) > 2
+=======
+def test_files_that_the_same_programs_have_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else reading takes as long as the square of their number."""
+    asked = []
+    above, where = ProjectImports._above, Project.where
+    monkeypatch.setattr(ProjectImports, "_above", lambda self, paths: asked.append(0) or above(self, paths))
+    monkeypatch.setattr(Project, "where", lambda self, says: asked.append(0) or where(self, says))
+    nets = {f"net{number}": NET for number in range(9)}
+    assert widths(read(tmp_path, options=OPTION, **nets)) == [36] * 9
+    without_imports, asked[:] = len(asked), []
+    script = "".join(f"from {name} import Net\n" for name in nets) + OPTION
+    assert widths(read(tmp_path, options="", train=script, **nets)) == [36] * 9
+    assert max(without_imports, len(asked)) < 9
+
+
+@pytest.mark.parametrize(("parser", "width"), [("parser.parse_args()\n", None), ("", 36)])
+def test_of_networks_found_by_name_the_nearest_folder_with_a_parser_counts(
+    tmp_path: Path, parser: str, width: int | None
+) -> None:
+    """Other folders may be other projects; options may be beside the networks, too."""
+    for folder in ("one/models", "other"):
+        (tmp_path / folder).mkdir(parents=True)
+    files = {
+        "one/models/net": NET,
+        "one/train": PARSER + "parser.add_argument('--config')\n" + parser,
+        "other/run": OPTION,
+    }
+    layers = read(tmp_path, **files)
+    assert widths(layers) == [width]
+>>>>>>> 5fbf3d6fd67c845a0f4a7e9d5158e8fb38e0d81d
