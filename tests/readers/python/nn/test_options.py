@@ -183,7 +183,6 @@ def test_a_call_is_remembered_for_loops_with_defaults_by_itself(tmp_path: Path) 
     assert known == [16, 32, 64, 5]
 
 
-<<<<<<< HEAD
 def test_only_numbers_that_rest_on_an_option_are_said_with_its_default(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(
         "from torch import nn\n"
@@ -201,7 +200,8 @@ def test_only_numbers_that_rest_on_an_option_are_said_with_its_default(tmp_path:
     with_option = [", with base_width=36, the default at" in message for message in messages]
     assert with_option == ["=60 of" not in message for message in messages]
     assert len(messages) > 2
-=======
+
+
 def test_files_that_the_same_programs_have_are_looked_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else reading takes as long as the square of their number."""
     asked = []
@@ -230,4 +230,3 @@ def test_of_networks_found_by_name_the_nearest_folder_with_a_parser_counts(
     }
     layers = read(tmp_path, **files)
     assert widths(layers) == [width]
->>>>>>> 5fbf3d6fd67c845a0f4a7e9d5158e8fb38e0d81d
