@@ -45,7 +45,7 @@ from convlint.readers.python.nn.kinds import (
 )
 from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record, Recording
 from convlint.readers.python.nn.modules import base_of, construction, forward_of, is_layer, module_method
-from convlint.readers.python.nn.options import Options
+from convlint.readers.python.nn.options import CommandLineOptions
 from convlint.readers.python.nn.tensors import UP_TO_CALLERS, Arguments, TensorPath, TensorReader, flow_of
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Frameworks(Library):
 
     of_unknown = modules.LOADS
 
-    def __init__(self, options: Options | None = None) -> None:
+    def __init__(self, options: CommandLineOptions | None = None) -> None:
         self.recording, self._options = Recording(), options
         self.of_modules: dict[str, Recording] = {}
         self.loads_of_any: dict[Location, None] = {}  # calls that load published weights into whichever is configured

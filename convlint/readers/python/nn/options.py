@@ -23,7 +23,8 @@ _DECLARES = re.compile(rb"\.(?:add_argument|set_defaults|DEFINE_(?:integer|float
 _SEVERAL = 3  # options by which an object with another name is known
 # Usual names of what holds the options, besides those that a call of the parser is assigned to
 _HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
-_HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
+# `\b` keeps the time of a long word without a sign proportional to its length.
+_HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)\b[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
 # `opt.width = 8`, `opt.width *= 2`, and both of `opt.width, opt.depth = 8, 2`
 _ASSIGNS = re.compile(
     rb"(?:^|[:;,])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:(?:[-+*/%]|//)?=(?!=)|(?=,[^=\n()]{0,200}[ \t]=[ \t]))"
@@ -42,13 +43,13 @@ class _Programs(NamedTuple):
     assigned: dict[str, list[str]]  # the names of objects of which an attribute is set otherwise
 
 
-class Options:
+class CommandLineOptions:
     """The options of a project."""
 
     def __init__(self, imports: ProjectImports) -> None:
         self._imports, self._project = imports, imports.project
         self.value, self._around, self._programs = cache(self._value), cache(self._around_file), cache(self._read)
-        self._nearest = cache(self._nearest_to)
+        self._nearest, self._read_from = cache(self._nearest_to), cache(self._names_read)
         self._declared, self._said = cache(self._declared_in), cache(self._said_in)
 
     def _value(self, holder: str, name: str, path: str) -> Preset | None:
@@ -67,12 +68,15 @@ class Options:
 
     def _reads_options(self, holder: str, path: str, programs: _Programs) -> bool:
         """Whether nothing but options is read from an object with another name, and several of them."""
-        reads = re.findall(rb"\b%s\.(\w+)" % holder.encode(), self._project.content(path) or b"")
-        names = {name.decode() for name in reads}
+        names = self._read_from(holder, path)
         return len(names) >= _SEVERAL and all(
             name in programs.declared or not programs.holders.isdisjoint(programs.assigned.get(name, ()))
             for name in names
         )
+
+    def _names_read(self, holder: str, path: str) -> frozenset[str]:
+        reads = re.findall(rb"\b%s\.(\w+)" % holder.encode(), self._project.content(path) or b"")
+        return frozenset(name.decode() for name in reads)
 
     def _around_file(self, path: str) -> _Programs:
         """Return what programs with the file say, or those nearby if no imports lead there, as some look for names."""

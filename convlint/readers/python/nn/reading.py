@@ -39,7 +39,7 @@ from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import Gathering, Seen, known_places, merged, start, tells
 from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
-from convlint.readers.python.nn.options import Options
+from convlint.readers.python.nn.options import CommandLineOptions
 from convlint.readers.python.nn.relevance import Relevance, building, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
 from convlint.readers.python.nn.tensors import SOMETHING, Shape, TensorPath, TensorReader, collect
@@ -230,7 +230,7 @@ def read_layers(
     """
     project = imports.project
     given = [path for path in dict.fromkeys(paths) if not is_quiet(path)]
-    library, gathering = Frameworks(Options(imports)), Gathering(from_image=input_shape is not None)
+    library, gathering = Frameworks(CommandLineOptions(imports)), Gathering(from_image=input_shape is not None)
     machine = Machine(project, library)
     machine.methods = lambda cls: building(cls) if library.subclass_of(cls) is None else ()
     machine.steps_of_file = steps_of_file(sum(map(names_convolution, map(project.content, project.given))))

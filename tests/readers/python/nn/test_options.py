@@ -230,3 +230,9 @@ def test_of_networks_found_by_name_the_nearest_folder_with_a_parser_counts(
     }
     layers = read(tmp_path, **files)
     assert widths(layers) == [width]
+
+
+def test_a_long_word_takes_no_time_of_its_square(tmp_path: Path) -> None:
+    """Hours, where each part of it is tried as the name of what holds the options."""
+    blob = f"BLOB = '''\n{'a' * 500_000}\n'''\n"
+    assert widths(read(tmp_path, options=OPTION + blob, net=NET)) == [36]
