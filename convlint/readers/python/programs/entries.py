@@ -27,12 +27,14 @@ _FIT = re.compile(rb"\.(?:fit|fit_generator|fit_one_cycle|fine_tune|train_on_bat
 _TAPE = re.compile(rb"\.(?:apply_gradients|minimize)\s*\(|\bminimize\s*\(|scaler\s*\(\s*(?=\w*loss)\w+\s*,\s*\w*optim")
 _TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
+# A call at the top level by whose name a function trains, which another file may define
+_TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
 def may_be_entry(content: bytes) -> bool:
     """Whether a file can be a training program, by its text."""
-    return b"__main__" in content or b".backward(" in content or b".fit(" in content
+    return b"__main__" in content or b".backward(" in content or b".fit(" in content or bool(_TRAINING.search(content))
 
 
 def beginning(unit: SourceUnit) -> ast.stmt | None:
@@ -43,7 +45,15 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     body = unit.file.tree.body
     for node in filter(is_guard, body):
         return node
-    # A notebook or script without a guard calls its training function at the top level.
+    # A notebook or script without a guard calls its training function, or another file's, at the top level.
+    loops = _loops(unit)
+    calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
+    training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
+    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+
+
+def _loops(unit: SourceUnit) -> set[str]:
+    """The functions of a file that go backward, or call one that does."""
     loops = {
         name
         for name, function in unit.functions.items()
@@ -53,9 +63,20 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     while leading := {name for name, function in others.items() if _calls_any(function, loops)}:
         loops |= leading
         others = {name: function for name, function in others.items() if name not in leading}
-    calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
-    training = [node for node in calls if _trains(node.value, loops)]
-    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+    return loops
+
+
+def _trains_elsewhere(node: ast.expr, unit: SourceUnit) -> bool:
+    """Whether it calls a function of another file that says by its name that it trains, and does."""
+    if not isinstance(node, ast.Call) or not _TRAINING.match(f"{dotted(node.func)}(".encode()):
+        return False
+    called = unit.resolve(node.func)
+    return (
+        called.unit is not None
+        and called.unit.path != unit.path
+        and isinstance(called.node, Definition)
+        and called.node.name in _loops(called.unit)
+    )
 
 
 def _is_bare(node: ast.Expr | ast.Assign, body: list[ast.stmt]) -> bool:
