@@ -267,8 +267,14 @@ _HARMLESS = frozenset(
     torch_optimizer ranger adabelief_pytorch lion_pytorch ema_pytorch torch_ema randaugment autoaugment mpi4py horovod
     torchsample resnet_pytorch facenet_pytorch pytorch_warmup tensorwatch plotly bokeh shapely trimesh open3d
     sacred ray optuna hyperopt nni pyvips jpeg4py turbojpeg kaggle mnist medmnist cleanfid pytorch_fid torch_fidelity
-    fvcore iopath yacs xformers bitsandbytes vit_pytorch timm_vis geffnet ffcv webdataset streaming
-    """.split()  # noqa: SIM905 - a table of hundred names reads better so
+    fvcore iopath yacs xformers bitsandbytes vit_pytorch timm_vis geffnet ffcv webdataset streaming librosa soundfile
+    audioread resampy pyworld pesq pystoi auraloss jiwer editdistance Levenshtein jieba gensim spacy gym gymnasium
+    batchgenerators batchgeneratorsv2 acvl_utils cityscapesscripts lvis xtcocotools nuscenes pyquaternion plyfile faiss
+    motmetrics lap filterpy cython_bbox accimage dlib skvideo pywt zarr xarray netCDF4 hdf5storage mat73 torch_scatter
+    torch_sparse torch_cluster spconv torchdiffeq torchmeta ml_collections jaxtyping torchtyping beartype parameterized
+    prefetch_generator memory_profiler fastprogress json_tricks fastargs dominate gradio qtpy PyQt5 terminaltables glog
+    easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse
+    """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 
 

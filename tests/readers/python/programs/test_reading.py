@@ -366,6 +366,13 @@ def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("library", "complete"), [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False)]
+)
+def test_what_reads_data_sets_no_flags(tmp_path: Path, library: str, complete: bool) -> None:
+    assert program(tmp_path, f"import {library}\n{LOOP}{GUARD}").complete is complete
+
+
+@pytest.mark.parametrize(
     ("lines", "expected"),
     [
         ("from engine import train\nloss = train(1)\n", 1),
