@@ -70,6 +70,9 @@ def _trains_elsewhere(node: ast.expr, unit: SourceUnit) -> bool:
     """Whether it calls a function of another file that says by its name that it trains, and does."""
     if not isinstance(node, ast.Call) or not _TRAINING.match(f"{dotted(node.func)}(".encode()):
         return False
+    first = dotted(node.func).partition(".")[0]
+    if first in unit.assigned or not any(binding.name == first for binding in unit.imports):
+        return False
     called = unit.resolve(node.func)
     return (
         called.unit is not None
