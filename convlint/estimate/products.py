@@ -17,7 +17,7 @@ from convlint.estimate.board import ArithmeticUnit, Board, compute_dtype
 from convlint.estimate.passes import pass_time_us, running_passes, time_us
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, with_output
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, framework_of
 
 # Of what the largest tile sustains: batched products of activations. Assumed.
 _BATCHED_SHARE: Final = 0.7
@@ -96,10 +96,12 @@ class Products(Struct, frozen=True):
     def _narrow(self, sizes: int, compute: Dtype) -> float:
         """How many times as long kernels take whose vectors have to divide the rows of tensors, N or K long.
 
-        From cc 9.0 on the convolution is one of them. Before cc 8.0 nobody timed it.
+        From cc 9.0 on the convolution is one of them. Before cc 8.0 nobody timed it. TensorRT, which alone multiplies
+        bytes, pads.
         """
-        vector = max(2, (sizes & -sizes) * compute.bytes)
-        return 1.0 if self.board.like_hopper else const.NARROW_PRODUCT.get(vector, 1.0)
+        if self.board.like_hopper or framework_of(self.runtime) == "tensorrt":
+            return 1.0
+        return const.NARROW_PRODUCT.get(max(2, (sizes & -sizes) * compute.bytes), 1.0)
 
     def _by_cublas_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
         """A product of M rows on CUDA cores by cuBLAS.

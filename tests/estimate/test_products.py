@@ -7,6 +7,7 @@ from pathlib import Path
 from statistics import fmean, median
 
 import pytest
+from msgspec.structs import replace
 
 from convlint.estimate.board import Board, clock_under_load
 from convlint.estimate.passes import of_products
@@ -160,3 +161,13 @@ def test_a_head_over_a_whole_map_is_split() -> None:
         time = on.linear_us(100, 10, 200_704, dtype, "inference")
         assert time is not None
         assert time < 5 * (100 + 16) * 200_704 * dtype.bytes * on.us_per_byte
+
+
+def test_tensorrt_pads_what_is_misaligned() -> None:
+    """Its tensors of 16 bits have channels in eights; PyTorch's products read rows as they are."""
+    torch, tensorrt = (replace(products("a100"), runtime=Runtime(framework=name)) for name in ("pytorch", "tensorrt"))
+    times = [on.linear_us(4096, 1023, 1024, Dtype.fp16, "inference") for on in (torch, tensorrt)]
+    aligned = tensorrt.linear_us(4096, 1024, 1024, Dtype.fp16, "inference")
+    assert None not in (*times, aligned)
+    assert times[0] / times[1] > 1.5
+    assert times[1] / aligned < 1.2
