@@ -569,7 +569,8 @@ def test_the_program_or_the_statement_was_given(given: tuple[str, ...], expected
     [
         (None, "a100", 62, "K=62 of Net.conv: no multiple of 8 (fp16, bf16)"),
         (None, "a100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16), but of 4, which is enough for tf32"),
-        (None, "v100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16)"),
+        (None, "v100", 60, "K=60 of Net.conv: no multiple of 8 (fp16)"),
+        (None, "t4", 62, "K=62 of Net.conv: no multiple of 8 (fp16)"),
         (None, "p100", 62, ""),
         (Dtype.fp32, "a100", 60, ""),
         (Dtype.fp32, "a100", 62, "K=62 of Net.conv: no multiple of 4 for tf32"),
