@@ -99,18 +99,15 @@ class ProjectImports:
 
     def __init__(self, project: Project) -> None:
         self.project = project
-        self.of, self.closure, self._edge = cache(self._of), cache(self._closure), cache(self._edge_from)
-        self._reached, self._is_script = cache(self._programs_of), cache(self._is_any_script)
+        self.of = cache(lambda path: imports(project.content(path) or b""))  # none of a file that cannot be read
+        self.closure, self._edge, self._reached = cache(self._closure), cache(self._edge_from), cache(self._programs_of)
+        self._is_script = cache(lambda path: bool(_SCRIPT.search(project.content(path) or b"")))
         self._own: set[str] = set()
         self._folders: set[str] = set()
         for path in project.paths:
             *folders, name = path.replace(os.sep, "/").split("/")
             self._own.update(folders, (name.removesuffix(".py"),))
             self._folders.update("/".join(folders[: count + 1]) for count in range(len(folders)))
-
-    def _of(self, path: str) -> tuple[Import, ...]:
-        """Return the imports of one file; none if it cannot be read."""
-        return imports(self.project.content(path) or b"")
 
     def resolve(self, module: str, importer: str, level: int = 0) -> str | None:
         """Resolve as `Project.resolve` does, but reject names from outside the repository without a look at paths."""
@@ -155,9 +152,6 @@ class ProjectImports:
             if file not in files:
                 files.update(self.closure(file).files)
         return frozenset(files), any(map(self._is_script, above))
-
-    def _is_any_script(self, path: str) -> bool:
-        return bool(_SCRIPT.search(self.project.content(path) or b""))
 
     def programs_with(self, path: str) -> frozenset[str] | None:
         """Return the files of all programs that have the file at `path`.

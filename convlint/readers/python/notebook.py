@@ -129,7 +129,6 @@ def _lines(source: Node) -> list[str]:
 # Where the source of each cell is written in the file
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"|[{}\[\]:,]', re.DOTALL)
-_MOST_KEYS = 4  # cells[i].source[j]
 _ESCAPE = re.compile(rb"\\r\\n|\\.", re.DOTALL)
 _BREAKS = (rb"\r\n", rb"\r", rb"\n")  # ends of lines, as text in JSON has them
 
@@ -170,23 +169,14 @@ def _strings(content: bytes) -> Iterator[tuple[int, int, bytes]]:
                 path[-1] = key
         else:
             key = token[1:-1]
-            is_value = before == b":" or (bool(path) and isinstance(path[-1], int))
-            if is_value and _is_source(path):
-                line += content.count(b"\n", counted, match.start())
-                counted = match.start()
-                assert isinstance(path[1], int)
-                yield path[1], line, token
+            match path:  # as of `cells[i].source` and `cells[i].source[j]`
+                case [b"cells", int(cell), b"source"] | [b"cells", int(cell), b"source", int()] if (
+                    before == b":" or isinstance(path[-1], int)
+                ):
+                    line += content.count(b"\n", counted, match.start())
+                    counted = match.start()
+                    yield cell, line, token
         before = token
-
-
-def _is_source(path: list[bytes | int]) -> bool:
-    return (
-        2 < len(path) <= _MOST_KEYS
-        and path[0] == b"cells"
-        and isinstance(path[1], int)
-        and path[2] == b"source"
-        and (len(path) == 3 or isinstance(path[3], int))
-    )
 
 
 # What IPython adds to Python

@@ -175,8 +175,6 @@ def _len(machine: Machine, call: LibraryCall) -> Value | None:
     match call.args:
         case [Const(value=str() | bytes() as text, stated=stated)]:
             return Const(len(text), stated)
-        case [Const()]:
-            return None
         case [Instance() as instance] if (method := machine.calls.method_of(instance, "__len__")) is not None:
             return machine.call(method, [], {}, call.node, call.file)
     items = _first(machine, call, ordered=False) if len(call.args) == 1 else None
@@ -305,40 +303,28 @@ def _iterator(machine: Machine, call: LibraryCall, items: list[Value] | None) ->
     return List(machine.heap, "iterator", [], complete=False, why=why)
 
 
-def _lazily(function: Callable[[Machine, LibraryCall], list[Value] | None]) -> Known:
-    """Adapt a function that gives a list of items to one that gives an iterator over them."""
-    return lambda machine, call: _iterator(machine, call, function(machine, call))
+def _lazily(
+    take: Callable[[Machine, LibraryCall], Any], give: Callable[[Any], list[Value]] = lambda items: items
+) -> Known:
+    """Return a function that gives an iterator over what `give` makes of what `take` finds; None is unknown."""
 
+    def run(machine: Machine, call: LibraryCall) -> Value:
+        taken = take(machine, call)
+        return _iterator(machine, call, give(taken) if taken is not None else None)
 
-@_lazily
-def _reversed(machine: Machine, call: LibraryCall) -> list[Value] | None:
-    items = _first(machine, call)
-    return items[::-1] if items is not None else None
-
-
-@_lazily
-def _pairwise(machine: Machine, call: LibraryCall) -> list[Value] | None:
-    items = _first(machine, call)
-    return _tuples(itertools.pairwise(items)) if items is not None else None
+    return run
 
 
 def _tuples(rows: Iterable[Iterable[Value]]) -> list[Value]:
     return [Items("tuple", list(row)) for row in rows]
 
 
-@_lazily
 def _enumerate(machine: Machine, call: LibraryCall) -> list[Value] | None:
     items = _first(machine, call)
     start = call.args[1] if len(call.args) > 1 else call.keywords.get("start", Const(0))
     if items is None or not isinstance(start, Const) or not isinstance(start.value, int):
         return None
     return _tuples((Const(start.value + at), item) for at, item in enumerate(items))
-
-
-@_lazily
-def _zip(machine: Machine, call: LibraryCall) -> list[Value] | None:
-    rows = _rows(machine, call)
-    return _tuples(rows) if rows is not None else None
 
 
 def _map(machine: Machine, call: LibraryCall) -> Value | None:
@@ -393,10 +379,7 @@ def _next(machine: Machine, call: LibraryCall) -> Value | None:
     return None
 
 
-@_lazily
-def _chain(machine: Machine, call: LibraryCall) -> list[Value] | None:
-    lists = _all_items(machine, call)
-    return [item for items in lists for item in items] if lists is not None else None
+_chain = _lazily(_all_items, lambda lists: [item for items in lists for item in items])
 
 
 def _chained(machine: Machine, call: LibraryCall) -> Value | None:
@@ -421,7 +404,6 @@ def _product(machine: Machine, call: LibraryCall) -> Value | None:
     return _iterator(machine, call, _tuples(itertools.product(*lists)))
 
 
-@_lazily
 def _accumulate(machine: Machine, call: LibraryCall) -> list[Value] | None:
     items, initial = _first(machine, call), call.keywords.get("initial", NONE)
     if items is None or not isinstance(initial, Const):
@@ -437,7 +419,6 @@ def _accumulate(machine: Machine, call: LibraryCall) -> list[Value] | None:
     return results
 
 
-@_lazily
 def _islice(machine: Machine, call: LibraryCall) -> list[Value] | None:
     ends: list[Any] = [value.value for value in call.args[1:] if isinstance(value, Const)]
     items = _first(machine, call)
@@ -451,10 +432,6 @@ def _islice(machine: Machine, call: LibraryCall) -> list[Value] | None:
 
 
 # Objects
-
-
-def _isinstance(machine: Machine, call: LibraryCall) -> Value | None:
-    return _known_truth(is_instance(machine, *call.args) if len(call.args) == 2 else None)
 
 
 def _is_class(value: Value) -> bool | None:
@@ -722,10 +699,6 @@ def _item(machine: Machine, call: LibraryCall) -> Value | None:
     return get(machine, call.args[0], call.args[1], at, call.file)
 
 
-def _item_getter(_: Machine, call: LibraryCall) -> Value | None:
-    return Partial(Name("convlint.itemgetter"), call.args[:], {}) if len(call.args) == 1 else None
-
-
 def _module(machine: Machine, call: LibraryCall) -> Value | None:
     name = text_of(call.args[0]) if call.args else None
     # A relative name depends on an argument `package`.
@@ -755,18 +728,22 @@ FUNCTIONS: Mapping[str, Known] = {
     "builtins.set": _cast("set"), "builtins.frozenset": _cast("set"), "builtins.dict.fromkeys": _from_keys,
     **{name: lambda machine, call: machine.table(_entries(machine, call, call.args))
        for name in (*DICTS, "typing.OrderedDict", "types.SimpleNamespace", "argparse.Namespace", "addict.Dict")},
-    "builtins.enumerate": _enumerate, "builtins.zip": _zip, "builtins.map": _map, "builtins.filter": _filter,
-    "builtins.sorted": _sorted, "builtins.reversed": _reversed, "builtins.iter": _iter,
+    "builtins.enumerate": _lazily(_enumerate), "builtins.zip": _lazily(_rows, _tuples),
+    "builtins.map": _map, "builtins.filter": _filter, "builtins.sorted": _sorted,
+    "builtins.reversed": _lazily(_first, lambda items: items[::-1]), "builtins.iter": _iter,
     "builtins.next": _next, "collections.defaultdict": _default_dict, "collections.deque": _deque,
     **{f"torch.nn.modules.utils.{name}": _to_tuple(count)
        for count, name in enumerate(("_single", "_pair", "_triple", "_quadruple"), start=1)},
     **{f"timm.{module}.to_{count}tuple": _to_tuple(count)
        for module in ("layers", "layers.helpers", "models.layers", "models.layers.helpers") for count in (1, 2, 3, 4)},
     "torch.Size": _cast("tuple"), "itertools.chain": _chain, "itertools.chain.from_iterable": _chained,
-    "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _accumulate,
-    "itertools.islice": _islice, "itertools.pairwise": _pairwise,
+    "itertools.repeat": _repeat, "itertools.product": _product, "itertools.accumulate": _lazily(_accumulate),
+    "itertools.islice": _lazily(_islice),
+    "itertools.pairwise": _lazily(_first, lambda items: _tuples(itertools.pairwise(items))),
     "inspect.isclass": lambda _, call: _known_truth(_is_class(call.args[0]) if len(call.args) == 1 else None),
-    "builtins.isinstance": _isinstance, "builtins.issubclass": _issubclass, "builtins.hasattr": _hasattr,
+    "builtins.isinstance":
+        lambda machine, call: _known_truth(is_instance(machine, *call.args) if len(call.args) == 2 else None),
+    "builtins.issubclass": _issubclass, "builtins.hasattr": _hasattr,
     "builtins.getattr": _getattr, "builtins.setattr": _setattr(plainly=False), "builtins.delattr": _delattr,
     "builtins.object.__setattr__": _setattr(plainly=True), "builtins.type.__setattr__": _setattr(plainly=True),
     "builtins.object.__new__": _new, "builtins.type.__call__": _type_called,
@@ -788,7 +765,9 @@ FUNCTIONS: Mapping[str, Known] = {
     **dict.fromkeys(("dataclasses.field", "attr.ib"),
                     lambda _, call: Partial(Name("convlint.field"), [], dict(call.keywords))),
     "operator.add": _operated(ast.Add), "operator.mul": _operated(ast.Mult), "operator.sub": _operated(ast.Sub),
-    "operator.floordiv": _operated(ast.FloorDiv), "operator.getitem": _item, "operator.itemgetter": _item_getter,
+    "operator.floordiv": _operated(ast.FloorDiv), "operator.getitem": _item,
+    "operator.itemgetter":
+        lambda _, call: Partial(Name("convlint.itemgetter"), call.args[:], {}) if len(call.args) == 1 else None,
     "convlint.itemgetter": lambda machine, call: _item(machine, call.with_args(call.args[::-1], {})),
     "importlib.import_module": _module, "re.split": matching(re.split), "re.findall": matching(re.findall),
     "re.sub": matching(re.sub),

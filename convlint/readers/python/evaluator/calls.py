@@ -431,8 +431,8 @@ class Calls:
             case Class():
                 return self._class_attribute(value, name)
             case Tensor():
-                attribute = machine.library.attribute(machine, value, name)
-                return attribute if attribute is not None else Partial(Name(f"convlint.method.{name}"), [value], {})
+                if (attribute := machine.library.attribute(machine, value, name)) is not None:
+                    return attribute
             case Function():
                 return Const(value.name) if name in _NAMES else unknown("call")
             case Partial():
@@ -451,9 +451,7 @@ class Calls:
             return value.cls
         if name == "__dict__":
             return Table(machine.heap, {}, of=value)
-        attribute = self._of_instance(value, name)
-        if attribute is None:
-            attribute = machine.library.attribute(machine, value, name)
+        attribute = self._of_instance(value, name) or machine.library.attribute(machine, value, name)
         if attribute is not None:
             return attribute
         if isinstance(value.cls, Class) and machine.library.subclass_of(value.cls) is None:
@@ -775,26 +773,23 @@ class Calls:
     def _fill_fields(self, instance: Instance, cls: Class, call: LibraryCall) -> None:
         """Run the generated `__init__` of a dataclass or named tuple; and what Flax runs once its module is bound."""
         machine = self.machine
-        for at, name in enumerate(cls.fields or ()):
-            if at < len(call.args):
-                value: Value = call.args[at]
-            elif name in call.keywords:
-                value = call.keywords[name]
-            elif not call.exact:
-                value = unknown("caller")
-            else:
-                value = self._field_default(self.find(cls, name)[0], call.node, cls.file)
+        fields = cls.fields or []
+        given = call.keywords | dict(zip(fields, call.args, strict=False))
+        for name in fields:
+            value = given.get(name) or (self._field_default(cls, name, call.node) if call.exact else unknown("caller"))
             machine.heap.put(instance, name, value)
         names = ("__post_init__", "setup") if derives(cls, (_LINEN,)) else ("__post_init__",)
         for name in names:
             if (after := self.method_of(instance, name)) is not None:
                 machine.call(after, [], {}, call.node, cls.file)
 
-    def _field_default(self, default: Value | None, node: ast.Call, file: SourceFile) -> Value:
-        function = default.function if isinstance(default, Partial) else None
-        if isinstance(default, Partial) and isinstance(function, Name) and function.name == "convlint.field":
-            if "default" in default.keywords:
-                return default.keywords["default"]
-            make = default.keywords.get("default_factory")
-            return self.machine.call(make, [], {}, node, file) if make is not None else unknown("call")
-        return default if default is not None else unknown("call")
+    def _field_default(self, cls: Class, name: str, node: ast.Call) -> Value:
+        match self.find(cls, name)[0]:
+            case Partial(function=Name(name="convlint.field"), keywords={"default": default}):
+                return default
+            case Partial(function=Name(name="convlint.field"), keywords={"default_factory": make}):
+                return self.machine.call(make, [], {}, node, cls.file)
+            case None | Partial(function=Name(name="convlint.field")):
+                return unknown("call")
+            case default:
+                return default

@@ -153,12 +153,6 @@ def _name(compiler: Compiler, node: ast.Name, _: str) -> Eval:
     return local if text in compiler.own else outside
 
 
-def _names_config(node: ast.expr) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id in _CONFIGS
-    return isinstance(node, ast.Attribute) and node.attr in _CONFIGS
-
-
 def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
     text = node.attr
     after_super = _after_super_call(compiler, node.value)
@@ -178,7 +172,7 @@ def _attribute(compiler: Compiler, node: ast.Attribute, _: str) -> Eval:
         option = machine.library.option(holder, text, path) if is_open or receiver.__class__ is Name else None
         return option or (unknown("config") if is_open else machine.attribute(receiver, text))
 
-    return of_config if _names_config(node.value) else lambda scope: scope.machine.attribute(value(scope), text)
+    return of_config if holder in _CONFIGS else lambda scope: scope.machine.attribute(value(scope), text)
 
 
 def _slice(compiler: Compiler, node: ast.Slice, _: str) -> Eval:
@@ -189,7 +183,7 @@ def _slice(compiler: Compiler, node: ast.Slice, _: str) -> Eval:
 
 
 def _subscript(compiler: Compiler, node: ast.Subscript, name: str) -> Eval:
-    value, of_config = compiler.expression(node.value, name), _names_config(node.value)
+    value, of_config = compiler.expression(node.value, name), last_name(node.value) in _CONFIGS
     cuts = isinstance(node.slice, ast.Slice)
     index = _slice(compiler, node.slice, "") if isinstance(node.slice, ast.Slice) else compiler.expression(node.slice)
 
@@ -229,7 +223,7 @@ def _call(compiler: Compiler, node: ast.Call, name: str) -> Eval:
         receiver = compiler.expression(func.value, name if attr in ("copy", "items", "values") else "")
         if attr == "save_hyperparameters":
             return lambda scope: _save_parameters(scope, receiver(scope), arguments(scope)[0])
-        of_config = _names_config(func.value)
+        of_config = last_name(func.value) in _CONFIGS
 
         def call_method(scope: Scope) -> Value:
             machine, value = scope.machine, receiver(scope)

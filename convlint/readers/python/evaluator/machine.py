@@ -192,6 +192,7 @@ class Machine:
             value, whole = unknown("limit"), False
         try:
             for result in chain(self._methods_of(value, frames, defaults), self._handed_out(frames, defaults)):
+                self.lost(result)
                 besides.append(result)
         except (Exhausted, RecursionError):
             whole = False
@@ -212,18 +213,14 @@ class Machine:
         for method in self.methods(cls) if own and isinstance(cls, Class) else ():
             if method.node not in self.active:
                 bound = {"static": None, "class": cls}.get(method.kind, value)
-                result = self.calls.with_unknown(replace(method, bound=bound), defaults, frames)
-                self.lost(result)
-                yield result
+                yield self.calls.with_unknown(replace(method, bound=bound), defaults, frames)
 
     def _handed_out(self, frames: list[Scope], defaults: bool) -> Iterator[Value]:
         """Yield the results of inner functions that were never called, such as constructors handed to a library."""
         for frame in frames:
             for value in list(frame.variables.values()):
                 if isinstance(value, Function) and value.scope is frame and value.node not in self.active:
-                    result = self.calls.with_unknown(value, defaults, [])
-                    self.lost(result)
-                    yield result
+                    yield self.calls.with_unknown(value, defaults, [])
 
     def charge(self, path: str, taken: int) -> None:
         """Subtract steps from those of the file and of the whole run."""
@@ -413,10 +410,10 @@ class Machine:
 
 def _is_bare_call(script: ast.AST) -> bool:
     """Whether a script is only `main()`: that function is a root itself."""
-    body = getattr(script, "body", [])
-    only = body[0] if len(body) == 1 else None
-    call = only.value if isinstance(only, ast.Expr) else None
-    return isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and not call.args and not call.keywords
+    match getattr(script, "body", []):
+        case [ast.Expr(value=ast.Call(func=ast.Name(), args=[], keywords=[]))]:
+            return True
+    return False
 
 
 def _as_function(guard: ast.If) -> ast.FunctionDef:

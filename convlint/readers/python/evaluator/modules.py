@@ -71,11 +71,8 @@ class Modules:
         """Return the variables of a module, which is run if needed; of a running one, those bound so far."""
         if path not in self.scopes:
             file = self.machine.project.file(path)
-            if file is None:
-                self.scopes[path] = None
-                return None
             self._running.append(path)
-            self.scopes[path] = self._run(path, file)
+            self.scopes[path] = self._run(path, file) if file is not None else None
             self._running.pop()
         return self.scopes[path]
 
@@ -176,11 +173,8 @@ class Modules:
         for name, value in scope.variables.items():
             if not isinstance(value, Class) or value.file is not file:
                 continue
-            by_attribute = self._setters().get(name)
-            if by_attribute is None:
-                continue
             own: set[tuple[str, str]] | None = None
-            for attr, paths in by_attribute.items():
+            for attr, paths in self._setters().get(name, {}).items():
                 attribute = value.namespace.get(attr)
                 if attribute is None or isinstance(attribute, (*_FIXED, Instance)):
                     continue
@@ -225,9 +219,8 @@ class Modules:
     def _settled(self, scope: Scope, name: str, value: Value) -> Value:
         if not isinstance(value, Deferred):
             return value
-        resolved = self._followed(self.member, value.path, value.name)
         # In a circle of imports, a package has only the modules below it before its own body ends.
-        resolved = resolved if resolved is not None else self._below(value.path, value.name)
+        resolved = self._followed(self.member, value.path, value.name) or self._below(value.path, value.name)
         if not isinstance(resolved, Deferred):
             scope.variables[name] = resolved
         return resolved

@@ -80,23 +80,17 @@ def changed(nodes: Iterable[ast.AST]) -> tuple[set[str], set[tuple[str, str]]]:
     objects: set[str] = set()
     attributes: set[tuple[str, str]] = set()
     for node in within(nodes):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGERS:
-            _add(node.func.value, objects, attributes)
-        elif isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
-            if isinstance(node, ast.Subscript):
-                _add(node.value, objects, attributes)
-            elif isinstance(node.value, ast.Name):
-                attributes.add((node.value.id, node.attr))
-        elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
-            objects.add(node.target.id)
-        elif (
-            isinstance(node, ast.Call)
-            and getattr(node.func, "id", "") == "setattr"
-            and len(node.args) == 3
-            and isinstance(node.args[0], ast.Name)
-        ):
-            name = node.args[1].value if isinstance(node.args[1], ast.Constant) else ""
-            attributes.add((node.args[0].id, str(name)))
+        match node:
+            case ast.Call(func=ast.Attribute(value=holder, attr=name)) if name in CHANGERS:
+                _add(holder, objects, attributes)
+            case ast.Subscript(value=holder, ctx=ast.Store() | ast.Del()):
+                _add(holder, objects, attributes)
+            case ast.Attribute(value=ast.Name(id=name), attr=attr, ctx=ast.Store() | ast.Del()):
+                attributes.add((name, attr))
+            case ast.AugAssign(target=ast.Name(id=name)):
+                objects.add(name)
+            case ast.Call(func=ast.Name(id="setattr"), args=[ast.Name(id=name), key, _]):
+                attributes.add((name, str(key.value) if isinstance(key, ast.Constant) else ""))
     return objects, attributes
 
 
@@ -164,9 +158,8 @@ class OuterNames:
 def _set_in_globals(nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the names of `globals()["name"] = value`; `*` for a computed one."""
     for node in within(nodes):
-        if isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
-            value, key = node.value, node.slice
-            if isinstance(value, ast.Call) and getattr(value.func, "id", "") == "globals":
+        match node:
+            case ast.Subscript(value=ast.Call(func=ast.Name(id="globals")), slice=key, ctx=ast.Store() | ast.Del()):
                 yield str(key.value) if isinstance(key, ast.Constant) else "*"
 
 

@@ -187,26 +187,22 @@ def _by_item(machine: Machine, kind: type[ast.AST], left: Value, right: Value, n
 
 
 def _sequences(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> Value:
-    if kind is ast.Mult:
-        items, times = (left, right) if isinstance(left, Items) else (right, left)
-        return _repeated(machine, items, times)
-    if isinstance(left, Items) and isinstance(right, Items):
-        complete, why = left.complete and right.complete, right.why if left.complete else left.why
-        if kind is ast.Add and len(left.items) + len(right.items) <= LONGEST:
-            return machine.sequence(left.kind, [*left.items, *right.items], complete=complete, why=why)
-        if kind in (ast.Sub, ast.BitAnd, ast.BitXor, ast.BitOr) and complete:
-            return _sets(machine, kind, left, right)
-        return unknown("limit")
-    known, other = (left, right) if isinstance(left, Items) else (right, left)
-    # `[3, 4] + config.widths` still begins with what is known.
-    if isinstance(known, Items) and isinstance(other, Unknown) and kind is ast.Add:
-        return machine.sequence(known.kind, known.items[:], complete=False, why=other.why)
-    return unknown(reason(other))
+    match left, right:
+        case (Items() as items, other) | (other, Items() as items) if kind is ast.Mult:
+            return _repeated(machine, items, other)
+        case Items(), Items():
+            complete, why = left.complete and right.complete, right.why if left.complete else left.why
+            if kind is ast.Add and len(left.items) + len(right.items) <= LONGEST:
+                return machine.sequence(left.kind, [*left.items, *right.items], complete=complete, why=why)
+            sets = complete and kind in (ast.Sub, ast.BitAnd, ast.BitXor, ast.BitOr)
+            return _sets(machine, kind, left, right) if sets else unknown("limit")
+        # `[3, 4] + config.widths` still begins with what is known.
+        case (Items() as items, Unknown(why=why)) | (Unknown(why=why), Items() as items) if kind is ast.Add:
+            return machine.sequence(items.kind, items.items[:], complete=False, why=why)
+    return unknown(reason(left, right))
 
 
-def _repeated(machine: Machine, items: Value, times: Value) -> Value:
-    if not isinstance(items, Items):
-        return unknown("call")
+def _repeated(machine: Machine, items: Items, times: Value) -> Value:
     if isinstance(times, Preset) and machine.counts_by_presets([times]):
         times = times.number
     number = times.value if isinstance(times, Const) and isinstance(times.value, int) else None
@@ -239,10 +235,8 @@ def is_something(name: Name) -> bool:
 
 
 def truth(machine: Machine, value: Value) -> bool | None:
-    """Return the truth of a value."""
+    """Return the truth of a value that is no constant."""
     match value:
-        case Const():
-            return bool(value.value)
         case Unknown() | Tensor():
             return None
         case Items():
@@ -269,9 +263,7 @@ def _truth_of_instance(machine: Machine, value: Instance) -> bool | None:
     parts = machine.library.items(machine, value)
     if parts is not None:
         return bool(parts)
-    if isinstance(value.cls, Name):
-        return True if is_something(value.cls) else None
-    return True
+    return None if isinstance(value.cls, Name) and not is_something(value.cls) else True
 
 
 def compare(machine: Machine, kind: type[ast.AST], left: Value, right: Value) -> bool | None:
@@ -579,11 +571,10 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
             method = machine.calls.method_of(receiver, "__setitem__")
             if method is not None:
                 machine.call(method, [key, value], {}, machine.no_call(node), file)
-                return
-            if items_of(receiver) is not None:
+            elif items_of(receiver) is not None:
                 put_key(heap.edit(receiver), key, value)
-                return
-            _by_library(machine, receiver, "__setitem__", [key, value], node, file)
+            else:
+                _by_library(machine, receiver, "__setitem__", [key, value], node, file)
         case Tensor():
             machine.lost(value)
             _by_library(machine, receiver, "__setitem__", [key, value], node, file)

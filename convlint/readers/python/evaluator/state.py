@@ -429,11 +429,9 @@ class _Joining(Struct, eq=False):
         if kind is Unknown and second.__class__ is Unknown:
             return first if first.why != "branch" else second  # type: ignore[union-attr]
         joined = self._value(first, second, depth) if kind is second.__class__ else None
+        joined = joined or self.heap.choosing((first, second))
         if joined is not None:
             return joined
-        one_kind = self.heap.choosing((first, second))
-        if one_kind is not None:
-            return one_kind
         values = first, second
         self.lost += [value for value in values if value.__class__ not in _NEVER_LOST]
         for value in values:

@@ -50,7 +50,7 @@ from convlint.readers.python.evaluator.values import (
     defaults_in,
     unknown,
 )
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, last_name
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -652,15 +652,9 @@ def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) 
 
 def is_wrapper(function: Function) -> bool:
     """Whether a function looks like another one on purpose, and passes its arguments on to it: checks, warnings."""
-    return _wraps(function) and _passes_on(function)
-
-
-def _wraps(function: Function) -> bool:
-    """Whether the function is decorated with `functools.wraps`."""
-    decorators = [
-        node.func if isinstance(node, ast.Call) else node for node in getattr(function.node, "decorator_list", [])
-    ]
-    return any(getattr(node, "attr", getattr(node, "id", "")) == "wraps" for node in decorators)
+    decorators = getattr(function.node, "decorator_list", [])
+    wraps = any(last_name(node.func if isinstance(node, ast.Call) else node) == "wraps" for node in decorators)
+    return wraps and _passes_on(function)
 
 
 def _passes_on(function: Function) -> bool:

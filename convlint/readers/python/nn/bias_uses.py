@@ -17,7 +17,7 @@ from convlint.readers.python.evaluator.names_of import parameters
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.modules import PUBLISHED
 from convlint.readers.python.project import FRAMEWORKS
-from convlint.readers.python.source_file import SourceFile, dotted
+from convlint.readers.python.source_file import SourceFile, dotted, last_name
 from convlint.readers.python.walking import every
 
 # Text of any file that uses a bias; a keyword `bias=False` is no use. Three patterns, as one that begins with fixed
@@ -281,7 +281,7 @@ class _Uses:
             case ast.Call(func=function, args=arguments, keywords=keywords):
                 if _loads_published(node):
                     self.nodes.append(node)
-                name = (function.attr if isinstance(function, ast.Attribute) else dotted(function)) or ""
+                name = last_name(function)
                 takes_name = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}")
                                   or _DECLARE.fullmatch(dotted(function)))  # fmt: skip
                 takes_none = bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}"))
@@ -330,9 +330,7 @@ class _Uses:
         assert holder is not None
         text, key = ast.unparse(holder), _key(holder)
         values = self._bound.get(key, ())
-        if self._own and text == "self":
-            return False
-        if self._own and text == f"self{key}" and values and all(map(_is_other_layer, values)):
+        if self._own and (text == "self" or (text == f"self{key}" and values and all(map(_is_other_layer, values)))):
             return False
         if not key or not _OTHER_NAME.search(key):
             return text not in safe and not self._is_other_part(holder)

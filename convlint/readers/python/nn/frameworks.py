@@ -206,19 +206,14 @@ class Frameworks(Library):
             if full in OF_AXES:
                 signature = _with_axes(full, signature, own)
             given = layers.bound(signature, call)
-            if signature.framework == "keras":
-                given = {**order, **given}
-            elif signature.framework == "tensorflow":  # what slim's `arg_scope` may set elsewhere
-                given = {**dict.fromkeys(_OF_SCOPES, Unknown("config")), **given}
-            padding = given.get("padding")
-            if (
-                signature.framework == "flax"
-                and signature.op == "conv_transpose"
-                and padding is not None
-                and not text_of(padding)
-            ):
+            match signature.framework, signature.op:
+                case "keras", _:
+                    given = {**order, **given}
+                case "tensorflow", _:  # what slim's `arg_scope` may set elsewhere
+                    given = {**dict.fromkeys(_OF_SCOPES, Unknown("config")), **given}
                 # JAX pads the spread input by these numbers, where the others cut them off from the output.
-                given = {**given, "padding": Unknown("call")}
+                case "flax", "conv_transpose" if "padding" in given and not text_of(given["padding"]):
+                    given["padding"] = Unknown("call")
             cell.extra = self._constructed(machine, instance, signature, given, call)
             return
         kind = kind_of(full)

@@ -62,22 +62,14 @@ def _freezes_in_keras(tree: ast.Module) -> bool:
     nodes = every(tree)
     names = {node.id for loop in nodes if isinstance(loop, (ast.For, ast.comprehension)) for node in every(loop.target)
              if isinstance(node, ast.Name)}  # fmt: skip
+    frozen: set[str] = set()
     for node in nodes:
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)) if _MADE_BY_KERAS.search(
-                ast.unparse(function)
-            ):
-                names.add(name)
-    return any(
-        isinstance(node, ast.Assign)
-        and isinstance(target := node.targets[0], ast.Attribute)
-        and target.attr == "trainable"
-        and isinstance(target.value, ast.Name)
-        and target.value.id in names
-        and isinstance(node.value, ast.Constant)
-        and not node.value.value
-        for node in nodes
-    )
+            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
+                names.update([name] if _MADE_BY_KERAS.search(ast.unparse(function)) else [])
+            case ast.Assign(targets=[ast.Attribute(ast.Name(name), "trainable"), *_], value=ast.Constant(value)):
+                frozen.update([] if value else [name])
+    return not names.isdisjoint(frozen)
 
 
 def _evaluates_made(node: ast.AST) -> bool:

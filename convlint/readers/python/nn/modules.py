@@ -83,12 +83,11 @@ def fill(machine: Machine, owner: Instance, args: Iterable[Value], exact: bool) 
         extend(machine, owner, given[0] if given else Items("list", []))
         return
     for value in given[:MOST_CHILDREN]:
-        pair = value.items if isinstance(value, Items) and value.kind in ("tuple", "list") else []
-        text = pair[0].value if len(pair) == 2 and isinstance(pair[0], Const) else None
-        if isinstance(text, str):  # paddle's Sequential(('name', layer), ...)
-            put(machine, owner, text, pair[1])
-        else:
-            put(machine, owner, _next(owner), value)
+        match value:
+            case Items(kind="tuple" | "list", items=[Const(value=str(name)), child]):  # paddle's ('name', layer)
+                put(machine, owner, name, child)
+            case _:
+                put(machine, owner, _next(owner), value)
 
 
 def extend(machine: Machine, owner: Instance, more: Value) -> None:

@@ -29,8 +29,7 @@ _MOST_READ = 50  # modules that the words of one part refer to; beyond, all of a
 
 # The attribute that is the name in such a node
 _NAMED: dict[type[ast.AST], str] = {
-    ast.Name: "id", ast.Attribute: "attr", ast.arg: "arg", ast.keyword: "arg", ast.ClassDef: "name",
-    ast.FunctionDef: "name", ast.AsyncFunctionDef: "name",
+    ast.arg: "arg", ast.keyword: "arg", ast.ClassDef: "name", ast.FunctionDef: "name", ast.AsyncFunctionDef: "name",
 }  # fmt: skip
 _WITH_WORDS = frozenset((ast.keyword, ast.Constant, ast.Expr, ast.alias))  # beside names
 
@@ -156,8 +155,8 @@ class Relevance:
     def __init__(self, imports: ProjectImports) -> None:
         self._project, self._imports = imports.project, imports
         self._imported: dict[str, dict[str, list[Part]]] = {}  # what the imports of a file bind, by path
-        self._foreign: dict[str, Words] = {}
         self._leads: dict[Part, bool] = {}
+        self._imported_from = cache(self._words_of_imports)
         self._names_one, self.referred, self._top = cache(self._may_name_one), cache(self._uses), cache(self._defined)
 
     def may_construct(self, root: Function | Class) -> bool:
@@ -207,15 +206,14 @@ class Relevance:
         lax = "lax" in words and any(word.startswith("conv") for word in words)
         return lax or _IN_WORDS.search(" ".join(words)) is not None
 
-    def _imported_from(self, path: str) -> Words:
+    def _words_of_imports(self, path: str) -> Words:
         """Return the words of what a file imports from outside the repository, by the names that it binds."""
-        if path not in self._foreign:
-            by_name = self._foreign[path] = {}
-            for entry in self._imports.of(path):
-                if self._imports.resolve(entry.module, path, entry.level) is None:
-                    words = frozenset((*entry.module.split("."), entry.attr))
-                    by_name[entry.name] = by_name.get(entry.name, frozenset()) | words
-        return self._foreign[path]
+        by_name: Words = {}
+        for entry in self._imports.of(path):
+            if self._imports.resolve(entry.module, path, entry.level) is None:
+                words = frozenset((*entry.module.split("."), entry.attr))
+                by_name[entry.name] = by_name.get(entry.name, frozenset()) | words
+        return by_name
 
     def _words(self, part: Part) -> frozenset[str]:
         path, name = part

@@ -448,18 +448,16 @@ def _names_data(segment: Segment) -> bool:
 
 def _constructed(segment: Segment) -> list[Data]:
     """Return the data sets that a segment constructs."""
-    unit, sets = segment.unit, []
+    unit, bound = segment.unit, bound_in(segment.body)
     if unit is None:
         return []
-    bound = bound_in(segment.body)
-    for node in statements(segment.body):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            continue
-        for call in _own_calls(node):
-            data = _data(call, bound, unit)
-            if data is not None:
-                sets.append(replace(data, held_out=_held_out(call, node, segment)))
-    return sets
+    return [
+        replace(data, held_out=_held_out(call, node, segment))
+        for node in statements(segment.body)
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        for call in _own_calls(node)
+        if (data := _data(call, bound, unit)) is not None
+    ]
 
 
 def _own_calls(node: ast.stmt) -> Iterator[ast.Call]:

@@ -140,7 +140,7 @@ class _Reader:
         """Yield a program with its settings and input size; nothing for one that runs on the CPU."""
         anyway = begun.trainer or begun.framework != "pytorch" or begun.named
         if anyway or any(map(self._gpu, begun.closure.files)):
-            yield self._facts(*begun[:-1])
+            yield self._facts(begun)
 
     def _uses_class_of_convolutions(self, path: str) -> bool:
         file = self.project.file(path) if b"Conv" in (self.project.content(path) or b"") else None
@@ -150,9 +150,8 @@ class _Reader:
         """Return the first file of a closure whose text satisfies `says`; '' if there is none."""
         return next((path for path in closure.files if self._holds(says, path)), "")
 
-    def _facts(
-        self, unit: SourceUnit, start: ast.stmt, closure: Closure, reached: Reached, framework: str, trainer: str
-    ) -> TrainingProgram:
+    def _facts(self, begun: _Begun) -> TrainingProgram:
+        unit, start, closure, reached, framework, trainer, _ = begun
         sets = self._anywhere(may_set, closure)
         # Without the text of a setting in any file, nothing needs to be evaluated.
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)

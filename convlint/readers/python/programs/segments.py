@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from itertools import chain
+from operator import methodcaller
 from typing import Any, Literal, TypeVar
 
 from convlint.model.grouping import grouped
@@ -145,8 +146,9 @@ def segments(units: Units, path: str, content: bytes) -> list[Segment]:
             here.lines.append(line)
             continue
         match = _HEAD.match(line)
-        indent = len(match[1]) if match else 0
-        keyword, name, decorator, rest = match.group(2, 3, 4, 5) if match else (None, None, None, None)
+        assert match is not None  # each part of it may be missing
+        indent = len(match[1])
+        keyword, name, decorator, rest = match.group(2, 3, 4, 5)
         # A line that begins with a bracket or quote ends an expression of the line above.
         blank = not (keyword or decorator or rest) or (rest is not None and rest.startswith(_CONTINUED))
         if not blank and indent == 0:
@@ -220,11 +222,8 @@ class Reached:
         """Return the segments in which a pattern is found, or for which a function returns True."""
         if what not in self._having:
             shared = self._shared.having(what) if self._shared is not None else []
-            if isinstance(what, re.Pattern):
-                own = [segment for segment in self._own if segment.has(what)]
-            else:
-                own = [segment for segment in self._own if what(segment)]
-            self._having[what] = shared + own
+            says = methodcaller("has", what) if isinstance(what, re.Pattern) else what
+            self._having[what] = shared + list(filter(says, self._own))
         return self._having[what]
 
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.location import Location
 from convlint.model.source import ProgramSetting
-from convlint.readers.python.evaluator.values import Const, Table, Unknown, Value
+from convlint.readers.python.evaluator.values import Const, Table, Unknown, Value, any_true
 
 LiteralValue = bool | int | float | str | None
 
@@ -323,8 +323,7 @@ class Events:
 
     def deterministic(self) -> bool | None:
         """Whether only deterministic algorithms are allowed, by either of the two settings for it."""
-        both = self.flag(DETERMINISTIC), self.flag(ALGORITHMS)
-        return True if True in both else (False if both == (False, False) else None)
+        return any_true((self.flag(DETERMINISTIC), self.flag(ALGORITHMS)))
 
     def enabled(self) -> bool | None:
         """Whether cuDNN is in use; None if unknown."""

@@ -166,16 +166,13 @@ def statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Yield the statements of a body and of its blocks; those within functions and classes are left out."""
     for node in body:
         yield node
-        kind = node.__class__
-        if kind in _WITH_BLOCKS:
+        if node.__class__ in _WITH_BLOCKS:
             for block in ("body", "orelse", "finalbody"):
                 inner = getattr(node, block, None)
                 if inner:
                     yield from statements(inner)
-            for handler in getattr(node, "handlers", ()):
-                yield from statements(handler.body)
-            for case in getattr(node, "cases", ()):
-                yield from statements(case.body)
+            for part in (*getattr(node, "handlers", ()), *getattr(node, "cases", ())):
+                yield from statements(part.body)
 
 
 def bound_in(body: list[ast.stmt]) -> Bound:
