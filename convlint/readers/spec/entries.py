@@ -35,17 +35,14 @@ class SpecNames:
 
 _SHARED = ("N", "dtype", "layout")
 _ROLES = ("first", "head")
+_USUAL = ConvLayer(name="")
 
 
 def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
     """The entry of a layer, with all its sizes; `first` and `head` are always stated."""
     dims = layer.dims
     axes = slice(3 - dims, None)
-    entry: dict[str, Any] = {"name": name}
-    if layer.op != "conv":
-        entry["op"] = layer.op
-    if dims != 2:
-        entry["dims"] = dims
+    entry: dict[str, Any] = {"name": name, **_unusual(layer, "op", "dims")}
     sizes = {"N": layer.N, "C": layer.C, "D": layer.D if dims == 3 else None, "H": layer.H, "W": layer.W, "K": layer.K}
     entry |= {letter: size for letter, size in sizes.items() if size is not None}
     if None not in (layer.T, layer.R, layer.S):
@@ -60,25 +57,20 @@ def entry_of(layer: ConvLayer, name: str) -> dict[str, Any]:
     padding = _padding(layer)
     if padding not in (None, 0):
         entry["padding"] = padding
-    if layer.groups != 1:
-        entry["groups"] = layer.groups
+    entry |= _unusual(layer, "groups")
     if layer.dtype is not None:
         entry["dtype"] = layer.dtype.value
-    entry["layout"] = layer.layout
+    entry |= _unusual(layer, "layout")
     declared = {"Z": layer.declared_Z, "P": layer.declared_P, "Q": layer.declared_Q}
     entry |= {letter: size for letter, size in declared.items() if size is not None}
-    if layer.bias is not None:
-        entry["bias"] = layer.bias
+    entry |= _unusual(layer, "bias")
     entry["first"], entry["head"] = layer.first, layer.head
-    if layer.calls != 1:
-        entry["calls"] = layer.calls
-    if layer.unfolded:
-        entry["unfolded"] = True
-    if layer.frozen:
-        entry["frozen"] = True
-    if layer.residual_inputs:
-        entry["residual_inputs"] = layer.residual_inputs
-    return entry
+    return entry | _unusual(layer, "calls", "unfolded", "frozen", "residual_inputs")
+
+
+def _unusual(layer: ConvLayer, *names: str) -> dict[str, Any]:
+    """The fields of these names that are not as in a layer that states nothing."""
+    return {name: value for name in names if (value := getattr(layer, name)) != getattr(_USUAL, name)}
 
 
 def compact(values: Sequence[Any]) -> Any:
@@ -113,11 +105,6 @@ def shared_by(entries: list[dict[str, Any]]) -> dict[str, Any]:
             for entry in entries:
                 if not entry[key]:
                     del entry[key]
-    if shared.get("layout") == "auto":
-        del shared["layout"]
-    for entry in entries:
-        if entry.get("layout") == "auto" and "layout" not in shared:
-            del entry["layout"]
     return shared
 
 

@@ -174,7 +174,8 @@ class _Spec:
         self.errors.attempt(lambda: self._version(top.get("version"), document), None)
         mode = self.errors.attempt(lambda: _mode(top.get("mode")), None)
         targets = self.errors.attempt(lambda: _targets(top.get("target")), None) or ()
-        all_stated = self.errors.attempt(lambda: _whole_step(top.get("whole_step")), None)
+        whole = top.get("whole_step")
+        all_stated = self.errors.attempt(lambda: None if whole is None else boolean("whole_step", whole), None)
         defaults = Defaults.read(top.get("defaults"), self.errors.fail)
         graph = SpecGraph(self.errors, defaults, batch=self.options.batch, complete=self.complete)
         graph.wiring.whole = all_stated or None
@@ -220,10 +221,6 @@ def _mode(value: Value | None) -> Mode | None:
     if value is None:
         return None
     return "training" if choice("mode", value, MODES) == "training" else "inference"
-
-
-def _whole_step(value: Value | None) -> bool | None:
-    return None if value is None else boolean("whole_step", value)
 
 
 def _targets(value: Value | None) -> tuple[str, ...]:

@@ -321,13 +321,10 @@ class _Wiring:
         shape = inputs[0]
         if kind == "linear" and len(work.product) == 4:
             _, rows, C, K = work.product
-            if rows == self._N and elements_of(shape) == rows * K:  # of a whole map
-                axes = _AXES[(shape.dims or 2) - 1]
-                sizes: dict[str, int | None] = {"C": C, **dict.fromkeys(axes, 1)}
-            else:
-                shape = self._with_channels(shape, K)
-                axes = _AXES[(shape.dims or 2) - 1]
-                sizes = {"C": C, **{axis: getattr(shape, axis) for axis in axes}}
+            of_map = rows == self._N and elements_of(shape) == rows * K
+            shape = shape if of_map else self._with_channels(shape, K)
+            axes = _AXES[(shape.dims or 2) - 1]
+            sizes = {"C": C, **{axis: 1 if of_map else getattr(shape, axis) for axis in axes}}
             stated = {} if work.weights > C * K else {"bias": False}
             if operation.frozen:
                 stated["frozen"] = True

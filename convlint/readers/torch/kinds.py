@@ -115,11 +115,8 @@ def effect_of(name: str, call: OperatorCall) -> Effect:
         return _NORM
     rule = _RULES.get(plain(name))
     shapes = (*call.reads, call.written)
-    if rule is None or any(len(shape) != len(call.written) or len(shape) not in _RANKS for shape in shapes):
-        return OPAQUE
-    if any(shape[1] is None for shape in shapes):
-        return OPAQUE
-    return rule(plain(name), call)
+    known = all(len(shape) == len(call.written) and len(shape) in _RANKS and shape[1] is not None for shape in shapes)
+    return rule(plain(name), call) if rule is not None and known else OPAQUE
 
 
 def plain(name: str) -> str:
@@ -340,9 +337,7 @@ def work_of(
     kind = _WORK.get(short, "activation" if short in POINTWISE or short in ("max", "min") else "unknown")
     if kind == "batch norm" and trains and is_frozen(name, argument):
         kind = "frozen norm"
-    if "dropout" in short:
-        kind = "activation"
-    if kind == "multiply" and len(reads) == 1 and not any(map(elements, constants)):
+    if "dropout" in short or (kind == "multiply" and len(reads) == 1 and not any(map(elements, constants))):
         kind = "activation"
     product: tuple[int, ...] = ()
     if kind in ("linear", "product"):

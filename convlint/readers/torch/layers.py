@@ -72,8 +72,7 @@ def network_of(
     layer_of = layers_of_calls(calls)
     names: dict[str, int] = {}
     layers: list[ConvLayer] = []
-    sources: dict[int, tuple[int, ...]] = {}
-    copied: dict[int, tuple[bool | None, str, bool]] = {}
+    read: dict[int, tuple[tuple[int, ...], tuple[bool | None, str, bool]]] = {}  # producers, and how they are copied
     for index, same in grouped(zip(layer_of, calls, strict=True)).items():
         layer, wrong = _layer(same, names, path, entry=entry)
         layers.append(layer)
@@ -84,15 +83,14 @@ def network_of(
         )
         before.pop(index, None)  # a layer that reads its own output is called in a loop
         if before:
-            sources[index] = tuple(before)
-            copied[index] = _copied(same)
+            read[index] = tuple(before), _copied(same)
     edges = [
         Edge(
             consumer=index, producers=producers, source=layers[producers[-1]].name,
             C=layers[index].C, H=layers[index].H, W=layers[index].W, D=layers[index].D,
-            copied=copied[index][0], changed_at=copied[index][1], inherent=copied[index][2],
+            copied=copied, changed_at=changed_at, inherent=inherent,
         )
-        for index, producers in sources.items()
+        for index, (producers, (copied, changed_at, inherent)) in read.items()
     ]  # fmt: skip
     return tuple(layers), tuple(edges), messages
 

@@ -95,12 +95,9 @@ def forward(module: Any, arguments: Arguments, options: ReadOptions) -> tuple[Tr
     trace, fault = _traced(module, args, kwargs, options, device)
     if fault is None or fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
         batched = _in_batches_of_one(trace, fresh, (args, kwargs), options, device)
-        if batched is not None:
-            return batched, ()
-    if fault is None:
-        return trace, ()
-    if fault.__cause__ is None or not user_code.needs_values(fault.__cause__):
-        raise fault
+        if batched is None and fault is not None:
+            raise fault
+        return trace if batched is None else batched, ()
     with user_code.as_if_exporting():  # many libraries use shapes only when they are being exported
         exporting, exported = _traced(_copy(fresh), args, kwargs, options, device)
     if exported is None:
@@ -408,9 +405,9 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     ).with_frozen_layers()  # fmt: skip
     frozen = _frozen(network.layers, trace.calls, trains=trains)
     unlearned = frozen and not any(layer.frozen for layer in network.layers)
-    reasons = (("what frozen layers keep", unlearned), ("what checkpoints keep", trace.checkpoints))
     network = replace(
-        network, training_keeps=next((reason for reason, holds in reasons if holds), ""),
+        network,
+        training_keeps="what frozen layers keep" if unlearned else "what checkpoints keep" if trace.checkpoints else "",
         notes=(
             *frozen, *_of_weights(trace.on_weights, len(operations)), *([_RUN_AGAIN] if trace.checkpoints else []),
         ),

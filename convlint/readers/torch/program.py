@@ -187,13 +187,12 @@ def numbers(argument: Node | None, default: int, count: int, low: int) -> tuple[
     """A number for each of `count` axes; `default` where the argument is absent. Raises InputFault."""
     if argument is None or _absent(argument):
         return (default,) * count
-    for form in ("as_int", "as_ints"):
-        given = argument.get(form)
-        if given is not None:
-            if given.is_list and len(given.value) == 1:
-                return tuple(given.elements()[0].integers(count, low))
-            return tuple(given.integers(count, low))
-    raise argument.fault("gives no fixed numbers")
+    given = argument.get("as_int") or argument.get("as_ints")
+    if given is None:
+        raise argument.fault("gives no fixed numbers")
+    if given.is_list and len(given.value) == 1:
+        given = given.elements()[0]
+    return tuple(given.integers(count, low))
 
 
 def word(argument: Node | None) -> str | None:

@@ -146,12 +146,11 @@ class OperatorLog:
     def take(self, operator: str, begin: float, end: float, thread: str, values: Mapping[str, Any]) -> None:
         """Keeps a call of an operator, which is named without its `aten::`."""
         spans = self.outer.setdefault(thread, Spans())
-        is_outer, is_inner = spans.is_outer(begin, end), operator in _INNER
-        if not is_outer and not is_inner:
+        is_inner = operator in _INNER
+        if not is_inner and not spans.is_outer(begin, end):
             return
         signature = self._signature(operator, values)
-        if is_outer:
-            spans.add_outer(begin, end, signature)
+        spans.add_outer(begin, end, signature)
         if is_inner:
             self.inner.setdefault(thread, Spans()).add(begin, end, signature)
 
@@ -164,18 +163,15 @@ class OperatorLog:
         sizes, dtypes = listed(values, "Input Dims", "Input dims"), listed(values, "Input type")
         arguments: Arguments = sizes, dtypes, listed(values, "Concrete Inputs")
         key = repr((operator, arguments))
-        number = self._numbers.get(key)
-        if number is None:
-            if self._characters + len(key) > _MOST_CHARACTERS:  # its name is enough to measure it
-                key, arguments = operator, ((), (), ())
-                number = self._numbers.get(key)
-            if number is None and len(self.signatures) >= _MOST_SIGNATURES:
+        if key not in self._numbers and self._characters + len(key) > _MOST_CHARACTERS:
+            key, arguments = operator, ((), (), ())  # its name is enough to measure it
+        if key not in self._numbers:
+            if len(self.signatures) >= _MOST_SIGNATURES:
                 return _UNKNOWN
-            if number is None:
-                number = self._numbers[key] = len(self.signatures)
-                self._characters += len(key)
-                self.signatures.append((operator, arguments))
-        return number
+            self._numbers[key] = len(self.signatures)
+            self._characters += len(key)
+            self.signatures.append((operator, arguments))
+        return self._numbers[key]
 
     def works(
         self, launches: Mapping[str, Spans], kernels: Kernels, in_calls: Mapping[int, object],
@@ -198,10 +194,8 @@ class OperatorLog:
                 if step is None or (place_of(warm, begin) is not None and not steps):
                     continue
                 correlation = spans.what[number]
-                at = inner.of(begin, begin)
-                is_inner = at is not None
-                if at is None:
-                    at = outer.of(begin, begin)
+                within, around = inner.of(begin, begin), outer.of(begin, begin)
+                at, of = (around, outer) if within is None else (within, inner)
                 call = in_calls.get(correlation)
                 if call is not None:
                     signature_of[correlation] = _IN_CONVOLUTION, step
@@ -210,12 +204,10 @@ class OperatorLog:
                 elif at is None:
                     signature_of[correlation] = _UNKNOWN, step
                 else:
-                    what = (inner if is_inner else outer).spans.what[at]
+                    what = of.spans.what[at]
                     signature_of[correlation] = what, step
-                    if (at, step, is_inner) not in launching:
-                        launching.add((at, step, is_inner))
-                        calls[what, step] += 1
-                around = outer.of(begin, begin)
+                    calls[what, step] += (at, step, of is inner) not in launching
+                    launching.add((at, step, of is inner))
                 if around is not None and (around, step) not in started:
                     started.add((around, step))
                     operator, _ = self.signatures[outer.spans.what[around]]

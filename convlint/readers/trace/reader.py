@@ -193,7 +193,7 @@ def _runtime(recording: TraceRecording, calls: Sequence[Call]) -> Runtime:
 def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]:
     """The calls of each layer, forward calls and gradients, and the calls that lack information."""
     groups: dict[_Key, list[Call]] = {}
-    of_sequence: dict[int, _Key] = {}
+    of_sequence: dict[int | None, _Key] = {}
     of_sizes: dict[_Key, _Key] = {}
     unknown: list[Call] = []
     for call in calls:
@@ -203,16 +203,13 @@ def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]
             continue
         if call.kind == "forward":
             key = (*sizes, call.modules, call.place)
-            groups.setdefault(key, []).append(call)
             of_sizes.setdefault(sizes, key)
             if call.sequence is not None:
                 of_sequence[call.sequence] = key
         else:
-            match = of_sequence.get(call.sequence) if call.sequence is not None else None
-            key = (
-                match if match is not None and match[: len(sizes)] == sizes else of_sizes.get(sizes, (*sizes, (), None))
-            )
-            groups.setdefault(key, []).append(call)
+            match = of_sequence.get(call.sequence, ())
+            key = match if match[: len(sizes)] == sizes else of_sizes.get(sizes, (*sizes, (), None))
+        groups.setdefault(key, []).append(call)
     return groups, unknown
 
 
@@ -254,9 +251,7 @@ def _list(text: str, dims: int) -> tuple[int, ...] | None:
 def _is_channels_last(tensor: OperatorArgument) -> bool | None:
     """Whether its channels are contiguous; None if the strides are missing or fit both layouts."""
     sizes, strides = tensor.sizes, tensor.strides
-    if len(strides) != len(sizes) or len(sizes) < 4:
-        return None
-    if sizes[1] == 1 or all(size == 1 for size in sizes[2:]):
+    if len(strides) != len(sizes) or len(sizes) < 4 or sizes[1] == 1 or all(size == 1 for size in sizes[2:]):
         return None
     return strides[1] == 1
 
@@ -297,20 +292,19 @@ def _layer(path: str, calls: Sequence[Call], steps: int) -> ConvLayer:
     ran = [call for call in calls if call.kind == "forward"]
     masks = [call.arguments["mask"].value for call in calls if call.kind == "backward"]
     place = next((call.place for call in ran if call.place is not None), None)
-    where: dict[str, Any] = {}
-    if place is not None:
-        where = {"path": place[0], "spans": {"layer": (place[1], 1, place[1], 1)}}
+    file, line = place or (path, 0)
     bias = first.arguments.get("bias")
     return with_output(
         ConvLayer(
-            name=_module(ran), op="conv_transpose" if transposed else "conv",
+            name=_module(ran), path=file, spans={"layer": (line, 1, line, 1)} if place else {},
+            op="conv_transpose" if transposed else "conv",
             dims=dims, N=shape[0], C=shape[1], K=filters[1] * groups if transposed else filters[0], groups=groups,
             **axis_fields(shape[2:], filters[2:], stride, padding, padding, dilation, output_padding),
             dtype=_DTYPES.get(dtype),
             layout=_layout_of_kernels(ran) if layout == "auto" else layout,
             bias=None if bias is None else bool(bias.sizes), copies_input=copies,
             first=bool(masks) and all(mask.startswith("[False") for mask in masks),
-            calls=max(1, round((len(ran) or len(calls)) / steps)), **{"path": path, **where},
+            calls=max(1, round((len(ran) or len(calls)) / steps)),
         )
     )  # fmt: skip
 

@@ -267,14 +267,12 @@ class _Reading:
                 name = names[self.kernel_name[number]]
                 tf32 = tf32 or "tf32" in name
                 launched.setdefault(id(call), []).append(KernelRun(name, self.kernel_us[number]))
+        steps = sorted((begin, end) for begin, end, name in self.annotations if _STEP.fullmatch(name))
+        starts = [call.begin for call in calls]
+        marked = [(begin, end) for begin, end in steps if bisect_right(starts, end) > bisect_left(starts, begin)]
+        warm = _merged((begin, end) for begin, end, name in self.annotations if _WARM_UP.search(name))
         for call in calls:
             call.kernels = launched.get(id(call), ())
-        steps = [(begin, end) for begin, end, name in self.annotations if _STEP.fullmatch(name)]
-        starts = sorted(call.begin for call in calls)
-        steps = [(begin, end) for begin, end in steps if bisect_right(starts, end) > bisect_left(starts, begin)]
-        warm = _merged((begin, end) for begin, end, name in self.annotations if _WARM_UP.search(name))
-        marked = sorted(steps)
-        for call in calls:
             call.warm_up = place_of(warm, call.begin) is not None
             call.in_step = not marked or place_of(marked, call.begin) is not None
         kernels = Kernels(self.kernel_of, self.kernel_us, self.kernel_name, names)
