@@ -148,10 +148,10 @@ class _Wiring:
         for number, use in enumerate(self.uses):
             if self.states_step:
                 use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
-            stands = [] if use == "left out" else self._passed(self.operations[number])
             if use == "written":
-                stands = [self._written(number, self.operations[number])]
-            self.at.append(stands)
+                self.at.append([self._written(number, self.operations[number])])
+            else:
+                self.at.append([] if use == "left out" else self._passed(self.operations[number]))
         # Layers that no norm alone reads, although no item reads them: their readers are left out, or outside.
         unread = [names[0] for index, names in self.names.items()
                   if self.layers[index].norm_follows is False and items.read.isdisjoint(names)]  # fmt: skip

@@ -164,6 +164,19 @@ def test_what_is_made_of_many_opaque_tensors_is_written_in_time() -> None:
     assert "left out" not in spec_text(net.network())
 
 
+def test_a_concatenation_of_very_many_tensors_is_one_entry() -> None:
+    """Others that read as many tensors are written for what stands behind them, this one for itself."""
+    names = [f"c{number}" for number in range(40)]
+    branches = [f"- {{name: {name}, input: x, K: 8, kernel_size: 3, padding: 1}}" for name in names]
+    entries = [
+        "- {name: x, op: input, N: 8, C: 8, H: 16, W: 16}", *branches,
+        f"- {{name: joined, op: concat, inputs: [{', '.join(names)}]}}", "- {name: last, K: 16, kernel_size: 1}",
+    ]  # fmt: skip
+    network = read("\n".join(("version: 1", "layers:", *entries)))
+    assert "reshape" not in spec_text(network)
+    assert groups(back(network)) == groups(network)
+
+
 # --- roles
 
 
