@@ -4,7 +4,7 @@ from typing import Annotated
 
 from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, argument, option
-from convlint.model.errors import UsageError, one_of
+from convlint.model.errors import UsageError
 
 FORMATS = ("text", "json", "csv", "html")  # of estimate
 IMAGES = ("svg", "png")
@@ -119,7 +119,7 @@ def sweep(
 
     flags = given(sizes, settings)
     job = Job(gpus=shared.gpu_names(gpu), mode=shared.mode_of(mode), reading=build.read_options(), isolated=isolated)
-    metric = one_of("--metric", charting.metric, METRICS)
+    metric = shared.one_of("--metric", charting.metric, METRICS)
     shown = shared.presentation(charting.output, shared.ShowFlags(color=color), known=SWEEP_FORMATS, files_only=IMAGES)
     if path is not None and model is not None:
         raise UsageError("give one input: a PATH, or a model of the config with --model NAME")

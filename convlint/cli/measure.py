@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, option
-from convlint.model.errors import UsageError, one_of
+from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
     from convlint.gpus.devices import Kind
@@ -66,7 +66,7 @@ def measure(
             raise UsageError("--from-trace times nothing: leave out --device, --again and --limit-seconds")
         path = timing.from_trace if path is None and model is None else path
     source = shared.one_input(path, model)
-    kind = one_of("--device", device, DEVICES) or "cuda"
+    kind = shared.one_of("--device", device, DEVICES) or "cuda"
     gpus = shared.gpu_names([gpu] if gpu is not None else None)
     if len(gpus) > 1:
         raise UsageError("--gpu: times are held against predictions for one GPU")

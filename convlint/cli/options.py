@@ -1,18 +1,19 @@
 """Options that several commands share, declared once, and how a shell completes them."""
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from convlint.cli.arguments import Flags, Option, argument, option
 from convlint.files.languages import LANGUAGES
-from convlint.model.errors import UsageError, one_of, shown
+from convlint.model.errors import UsageError, shown
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
-from convlint.model.report import FAIL_ON, FailOn
+from convlint.model.report import FAIL_ON
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
     from convlint.cli.streams.outputs import ColorWhen, Presentation
     from convlint.mend.checking import Running
+    from convlint.model.report import FailOn
     from convlint.readers import ReadOptions
     from convlint.readers.inputs import Input
     from convlint.run.plan import Options
@@ -46,6 +47,7 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if name.lower().startswith(lower)]
 
 
+_T = TypeVar("_T", bound=str)
 LOCAL = "local"  # among GPUs: those of this machine
 COLORS: "tuple[ColorWhen, ...]" = ("auto", "always", "never")
 
@@ -199,7 +201,7 @@ class JudgeFlags(Flags, frozen=True, kw_only=True):
         ),
     ] = None
 
-    def fails_on(self) -> FailOn | None:
+    def fails_on(self) -> "FailOn | None":
         """The least severity that fails. Raises UsageError."""
         return one_of("--fail-on", self.fail_on, FAIL_ON)
 
@@ -379,3 +381,15 @@ def gpu_names(values: list[str] | None) -> tuple[str, ...]:
         here = [gpu.id for gpu in gpus_here()]
         names = [gpu for name in names for gpu in (here if name == LOCAL else [name])]
     return tuple(names)
+
+
+def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:
+    """The value of the option `name`, where it is given. Raises UsageError, with a suggestion, for an unknown one."""
+    if value is None:
+        return None
+    for word in known:
+        if word == value:
+            return word
+    from convlint.model.errors import suggestion
+
+    raise UsageError(f"{name}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")

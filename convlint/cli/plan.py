@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from convlint.cli import options as shared
 from convlint.cli.arguments import Flags, option
-from convlint.model.errors import UsageError, one_of
+from convlint.model.errors import UsageError
 
 if TYPE_CHECKING:
     from convlint.engine.steps import Wishes
@@ -50,8 +50,8 @@ class WishFlags(Flags, frozen=True, kw_only=True):
         """The same for the planner, with what else `stays`. Raises UsageError."""
         from convlint.engine.steps import LOTS, Wishes
 
-        one_of("--keep", self.keep, _KEPT)
-        fixed = (one_of("--fixed", value, LOTS) for value in (*(self.fixed or ()), *stays))
+        shared.one_of("--keep", self.keep, _KEPT)
+        fixed = (shared.one_of("--fixed", value, LOTS) for value in (*(self.fixed or ()), *stays))
         return Wishes(
             keeps_results=self.keep is not None,
             fixed=frozenset(lot for lot in fixed if lot is not None),

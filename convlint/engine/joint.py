@@ -18,7 +18,6 @@ from convlint.estimate.host import Hosted, hosted
 from convlint.estimate.memory import output_bytes
 from convlint.facts.network import shortened
 from convlint.model.estimates import Basis, LayerEstimate, StepEstimate
-from convlint.model.grouping import grouped
 from convlint.model.layer import OF_STEPS, ConvLayer, Loss
 from convlint.model.report import LayerTimes, Scalar
 from convlint.model.runtime import framework_of
@@ -205,7 +204,9 @@ class Joint:
 
     def _settings(self, kind: Kind) -> None:
         choice = self.best.choices.get(kind)
-        by_rule = grouped([(hit.rule.info.code, hit) for hit in self.of_kind[kind]])
+        by_rule: dict[str, list[Hit]] = {}
+        for hit in self.of_kind[kind]:
+            by_rule.setdefault(hit.rule.info.code, []).append(hit)
         for code, hits in by_rule.items():
             if choice is not None and code == self.owners[kind]:
                 self._replace(hits, self._setting(choice, hits))

@@ -17,7 +17,6 @@ from convlint.engine.hits import Flaw, with_settings
 from convlint.engine.levers import AUTOCAST, KINDS, TF32, Advice, Advised, Key, Kind, Lever, Levers, Limits, kind_of
 from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of, normed
 from convlint.model.estimates import Basis
-from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Dtype, Layout
 from convlint.model.report import Scalar
 from convlint.model.runtime import VERSIONS, Version
@@ -502,7 +501,11 @@ def is_grouped(layer: ConvLayer) -> bool:
 
 def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:
     """The levers that change each layer."""
-    return grouped([(index, lever) for lever in levers for index in lever.layers])
+    touching: dict[int, list[Lever]] = {}
+    for lever in levers:
+        for index in lever.layers:
+            touching.setdefault(index, []).append(lever)
+    return touching
 
 
 def _components(levers: Levers, touching: Mapping[int, Sequence[Lever]]) -> list[list[Key]]:

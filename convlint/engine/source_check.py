@@ -33,7 +33,6 @@ from convlint.facts.source_layers import (
 )
 from convlint.facts.target import TargetFacts
 from convlint.files.repository import is_quiet
-from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.location import Location
 from convlint.model.report import Finding, Fix, Identity, SkippedRule
@@ -552,7 +551,9 @@ def _records(layers: Sequence[SourceLayer], dtype: Dtype | None) -> list[SourceL
 
 def _chosen(records: list[SourceLayer], reading: SourceReading) -> list[SourceLayer]:
     """Those but for layers that stand, or whose numbers stand, in branches that calls lead to and none takes."""
-    sides = grouped((path, range(first, last + 1)) for path, first, last in reading.refused - reading.taken)
+    sides: dict[str, list[range]] = {}
+    for path, first, last in reading.refused - reading.taken:
+        sides.setdefault(path, []).append(range(first, last + 1))
 
     def is_refused(at: Location) -> bool:
         return any(at.line in lines for lines in sides.get(at.path, ()))

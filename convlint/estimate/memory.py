@@ -12,7 +12,6 @@ from typing import Any
 from msgspec import Struct
 
 from convlint.model.errors import suggestion
-from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Dtype, Mode, layer_identity
 from convlint.model.network import BATCH_NORMS, Edge, Operation, Work, WorkKind, gradients, leaders
 from convlint.model.runtime import Runtime, framework_of
@@ -77,8 +76,10 @@ def _tensors(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> tuple[list[t
         span = spans.setdefault(name, [max(earlier, default=-1), index, own])
         span[1] = max(span[1], index)
         producers[name] = earlier
-    names_in_order = sorted(producers, key=lambda name: spans[name][0])
-    by_producer = grouped([(producer, name) for name in names_in_order for producer in producers[name]])
+    by_producer: dict[int, list[object]] = {}
+    for name in sorted(producers, key=lambda name: spans[name][0]):
+        for producer in producers[name]:
+            by_producer.setdefault(producer, []).append(name)
     latest = {name: max(own, default=-1) for name, own in producers.items()}
     for producer, names in by_producer.items():
         merged[producer] = spans[names[0]][0]
@@ -221,7 +222,10 @@ def parts(layers: Sequence[ConvLayer], edges: Sequence[Edge]) -> list[list[int]]
         agreeing = sum(layers[index].K == layers[next_].C for index, next_ in pairwise(alone))
         for index in [*together, *(alone if 2 * agreeing >= len(alone) - 1 else ())]:
             pairs.append((index, together[0] if together else alone[0]))
-    return list(grouped([(of, index) for index, of in enumerate(leaders(len(layers), pairs))]).values())
+    networks: dict[int, list[int]] = {}
+    for index, of in enumerate(leaders(len(layers), pairs)):
+        networks.setdefault(of, []).append(index)
+    return list(networks.values())
 
 
 def lacking(layers: Sequence[ConvLayer]) -> tuple[str, ...]:
@@ -325,7 +329,9 @@ class Footprint:
         self._kept_bytes = kept_beside(operations, layers, runtime, mode)
         states = OPTIMIZER_STATES.get(runtime.optimizer or "none", 0) if mode == "training" else 0
         self.weights = self.gradients = self.optimizer = 0
-        by_dtype = grouped([(layer.dtype or Dtype.fp32, layer) for layer in layers])
+        by_dtype: dict[Dtype, list[ConvLayer]] = {}
+        for layer in layers:
+            by_dtype.setdefault(layer.dtype or Dtype.fp32, []).append(layer)
         narrowest = min(by_dtype, key=lambda dtype: dtype.bytes)
         for dtype, same in by_dtype.items():
             count = parameters(same) or 0

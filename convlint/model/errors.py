@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Literal, TypeVar
-
-_T = TypeVar("_T", bound=str)
+from collections.abc import Iterable
+from typing import Literal
 
 
 class ConvlintError(Exception):
@@ -64,16 +62,6 @@ def suggestion(word: str, known: Iterable[str]) -> str:
     )
     spelled = {option.lower(): option for option in options}
     return f"; did you mean {spelled.get(close[0].lower(), close[0])!r}?" if close else ""
-
-
-def one_of(name: str, value: str | None, known: Sequence[_T]) -> _T | None:
-    """The value of the option `name`, where it is given. Raises UsageError, with a suggestion, for an unknown one."""
-    for word in known:
-        if word == value:
-            return word
-    if value is None:
-        return None
-    raise UsageError(f"{name}: {value!r} is not one of {', '.join(known)}{suggestion(value, known)}")
 
 
 def shown(text: str) -> str:

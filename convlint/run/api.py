@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from os import PathLike, fspath
 from os.path import join
 
-from convlint.model.errors import UsageError, one_of, suggestion
+from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ALLOWANCES, MODES, Allowance, Mode
 from convlint.model.report import Report
 from convlint.readers import ReadOptions
@@ -69,8 +69,10 @@ def lint(
 
 
 def _allowed(words: Iterable[str]) -> tuple[Allowance, ...]:
-    allowed = {one_of("allow", word, ALLOWANCES) for word in words}
-    return tuple(known for known in ALLOWANCES if known in allowed)
+    for word in words:
+        if word not in ALLOWANCES:
+            raise UsageError(f"allow: {word!r} is not one of {', '.join(ALLOWANCES)}{suggestion(word, ALLOWANCES)}")
+    return tuple(known for known in ALLOWANCES if known in words)
 
 
 def _words(value: Words) -> tuple[str, ...]:

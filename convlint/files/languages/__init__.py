@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from convlint.files.patterns import pattern
-from convlint.model.errors import one_of
+from convlint.model.errors import UsageError, suggestion
 
 if TYPE_CHECKING:
     from convlint.files.languages.catalogue import Catalogue
@@ -25,13 +25,19 @@ VARIABLE = "CONVLINT_LANG"
 def language_asked(flag: str | None, environ: Mapping[str, str] = os.environ) -> str | None:
     """What the flag says, else the variable; None where the config is to say. Raises UsageError for an unknown one."""
     if flag is not None:
-        return one_of("--lang", flag, LANGUAGES)
-    return one_of(VARIABLE, environ.get(VARIABLE) or None, LANGUAGES)
+        return _known(flag, "--lang")
+    return _known(environ[VARIABLE], VARIABLE) if environ.get(VARIABLE) else None
 
 
 def language_chosen(asked: str | None, configured: Callable[[], str | None]) -> str:
     """What was asked for, else what the config says, which is read only where nothing was; else English."""
     return asked or configured() or ENGLISH
+
+
+def _known(value: str, where: str) -> str:
+    if value in LANGUAGES:
+        return value
+    raise UsageError(f"{where}: {value!r} is not one of {', '.join(LANGUAGES)}{suggestion(value, LANGUAGES)}")
 
 
 _BESIDE = pattern(r"(?<=[，。；：、！？（）]) +| +(?=[，。；：、！？（）])")
