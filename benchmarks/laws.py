@@ -173,7 +173,8 @@ class Case:
             self.broken("adds-up", f"{lost:.6g} lost, {saved:.6g} saved of {time:.6g} us")
         advised = [finding for finding in priced if finding["advised"] and finding["lost_us"] > 0]
         self.settings(advised)
-        sure = [finding for finding in advised if finding.get("basis") != "assumed"]
+        # What saves nothing of the whole step is an info, whatever it saves of the convolutions.
+        sure = [item for item in advised if item.get("basis") != "assumed" and item.get("lost_step_us") != 0]
         infos = [finding for finding in sure if finding["severity"] == "info"]
         warnings = [finding for finding in advised if finding["severity"] == "warning"]
         most = max(infos, key=_lost, default=None)

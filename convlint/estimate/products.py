@@ -14,19 +14,23 @@ from msgspec.structs import replace
 
 from convlint.estimate import constants as const
 from convlint.estimate.board import ArithmeticUnit, Board, compute_dtype
-from convlint.estimate.passes import pass_time_us, time_us
+from convlint.estimate.passes import pass_time_us, running_passes, time_us
 from convlint.gpus.gpu import Gpu
 from convlint.model.layer import ConvLayer, Dtype, Mode, Pass, with_output
-from convlint.model.runtime import Runtime
+from convlint.model.runtime import Runtime, framework_of
 
 # Of what the largest tile sustains: batched products of activations. Assumed.
 _BATCHED_SHARE: Final = 0.7
 # cuBLAS's products in fp32: of the peak, in ConvNeXt-T with 64 images on H100; the tile is that of its large kernels.
 _SIMT_SHARE: Final = 0.62
 _SIMT_TILE: Final = 128
-_SPLITS: Final = (2, 4, 8, 16, 32)  # of a product's sum, each of so many elements or more; rows of a tile. Assumed
+_SPLITS: Final = (2, 4, 8, 16, 32)  # of a product's sum, each of so many elements or more. Assumed
 _LEAST_DEPTH: Final = 32
-_SPLIT_ROWS: Final = 64
+# Rows of a tile of split products, before and from Volta on. Fit: DeepBench's products (`deepbench_products.csv`).
+_SPLIT_ROWS: Final = (64, 32)
+# cuBLAS's products in fp16 on Volta over cuDNN's 1x1 convolutions: 1.18 to 1.23 in DeepBench, at 86 TFLOP/s of those.
+_FASTER_ON_VOLTA: Final = 1.2
+_SUM_BYTES: Final = 4
 
 
 class _Attention(Struct, frozen=True):
@@ -66,18 +70,38 @@ class Products(Struct, frozen=True):
     ) -> float | None:  # fmt: skip
         """A product of M rows with weights as the 1x1 convolution of M images of one position, if that has a time.
 
-        On CUDA cores its sum may be split, which convolutions do not do forward and cuBLAS does (`sgemm_largek` and
-        `splitKreduce_kernel` in a profile of ConvNeXt with one image).
+        Its sum may be split, which few convolutions do forward and cuBLAS does (`sgemm_largek` and
+        `splitKreduce_kernel` in a profile of ConvNeXt with one image). Nothing is padded: kernels with narrow vectors
+        multiply what is misaligned.
         """
+        compute = compute_dtype(dtype, self.gpu, self.runtime)
+        tensor = self.board.units(compute, tensorrt=False)[0] is not None
+        narrow = self._narrow(N | K, compute) if tensor else 1.0
+        if narrow > 1:
+            N, K = (ceil(size / const.VECTOR) * const.VECTOR for size in (N, K))
         layer = replace(_pointwise(M, N, K, dtype), frozen=frozen)
         time = time_us(layer, self.gpu, self.runtime, mode)
-        if time is None or compute_dtype(dtype, self.gpu, self.runtime) != Dtype.fp32:
-            return time
+        if time is None:
+            return None
+        faster = _FASTER_ON_VOLTA if tensor and self.gpu.compute_capability == "7.0" else 1.0
+        time /= faster
         products: tuple[tuple[Pass, int, int], ...] = ("fprop", N, K), ("dgrad", K, N)
         for which, columns, depth in products[: 2 if mode == "training" else 1]:
-            pass_us = pass_time_us(layer, which, self.gpu, self.runtime) or 0.0
-            time -= max(0.0, pass_us - self._by_cublas_us(M, columns, depth, dtype))
-        return time
+            pass_us = (pass_time_us(layer, which, self.gpu, self.runtime) or 0.0) / faster
+            by_cublas_us = (self._split_us if tensor else self._by_cublas_us)(M, columns, depth, dtype)
+            time -= max(0.0, pass_us - by_cublas_us)
+        least_us = len(running_passes(layer, mode)) * self._moving_us(M, N, K, dtype) if faster > 1 else 0.0
+        return narrow * max(time, least_us)
+
+    def _narrow(self, sizes: int, compute: Dtype) -> float:
+        """How many times as long kernels take whose vectors have to divide the rows of tensors, N or K long.
+
+        From cc 9.0 on the convolution is one of them. Before cc 8.0 nobody timed it. TensorRT, which alone multiplies
+        bytes, pads.
+        """
+        if self.board.like_hopper or framework_of(self.runtime) == "tensorrt":
+            return 1.0
+        return const.NARROW_PRODUCT.get(max(2, (sizes & -sizes) * compute.bytes), 1.0)
 
     def _by_cublas_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
         """A product of M rows on CUDA cores by cuBLAS.
@@ -91,14 +115,25 @@ class Products(Struct, frozen=True):
         if tiles >= self.gpu.sms:
             flops = 2 * tiles * _SIMT_TILE**2 * K
             compute_us = 1e6 * flops / (_SIMT_SHARE * self.gpu.peak_flops["fp32"])
-            return max(compute_us, (M * K + K * N + M * N) * dtype.bytes * self.us_per_byte) + const.KERNEL_US
-        rows = ceil(M / _SPLIT_ROWS) * _SPLIT_ROWS
+            return max(compute_us, self._moving_us(M, N, K, dtype)) + const.KERNEL_US
+        return self._split_us(M, N, K, dtype)
+
+    def _split_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
+        """A product whose sum is split over more tiles, and summed up; infinite where it is too short for that."""
+        tile = _SPLIT_ROWS[self.gpu.compute_capability >= "7.0"]
+        rows, moving_us = ceil(M / tile) * tile, self._moving_us(M, N, K, dtype)
         times = [
-            (time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.runtime, "inference") or inf)
-            + 2 * parts * M * N * dtype.bytes * self.us_per_byte + const.KERNEL_US
+            max(
+                time_us(_pointwise(rows * parts, N, K // parts, dtype), self.gpu, self.runtime, "inference") or inf,
+                moving_us,
+            ) + 2 * parts * M * N * _SUM_BYTES * self.us_per_byte + const.KERNEL_US
             for parts in _SPLITS if K // parts >= _LEAST_DEPTH
         ]  # fmt: skip
         return min(times, default=inf)
+
+    def _moving_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
+        """Both factors and their product, through memory once."""
+        return (M * K + K * N + M * N) * dtype.bytes * self.us_per_byte
 
     def batched_us(self, flops: float, dtype: Dtype) -> float:
         """So many FLOPs of batched products of activations; 0 where nothing multiplies this dtype."""

@@ -17,7 +17,7 @@ from convlint.files.patterns import pattern
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location, lies_in
 from convlint.model.runtime import Runtime
-from convlint.model.source import ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
+from convlint.model.source import STACKED, ProgramSetting, SourceLayer, StatedLiteral, TrainingProgram
 from convlint.model.text import Blank, Text, joined
 
 _BACKENDS = "torch.backends."
@@ -191,11 +191,16 @@ class Width(Struct, frozen=True, kw_only=True):
     @property
     def is_end(self) -> bool:
         """Whether the network gets it, or gives it."""
-        return self.record.reads_input if self.side == "C" else self.record.gives_output
+        return bool(self.record.reads_input) if self.side == "C" else self.record.gives_output
 
     @property
     def outer(self) -> bool:
-        """Whether it comes from elsewhere, and no layers read and write it: what the network gets, or what it gives."""
+        """Whether it comes from elsewhere, and no layers read and write it: what the network gets, or what it gives.
+
+        What other layers are seen to write is no input, as in `Conv2d(in_planes=1026, 2)` behind a concatenation.
+        """
+        if self.side == "C" and self.record.reads_input is False and self.value not in STACKED:
+            return False
         return (bool(self.brought) or self.is_end) and not self.inner
 
 

@@ -11,6 +11,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 
 Certainty = Literal["stated", "with defaults"]  # from values in the source; or also from defaults of parameters
+STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 
 class StatedLiteral(Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -49,7 +50,7 @@ class SourceLayer(Struct, frozen=True, kw_only=True):
     by_options: bool = False  # "with defaults" of the command line alone: numbers that rest on none of them are stated
     condition: str = ""
     root: str = ""
-    reads_input: bool = False  # whether it reads the input of the largest network in which its place is known
+    reads_input: bool | None = None  # whether it reads the input of the largest network in which its place is known
     gives_output: bool = False  # whether no layer of that network reads it
     pointwise_map: bool | None = None  # whether it works on 1x1 maps, as behind a global pool
     replaced: bool = False  # removed from its model again

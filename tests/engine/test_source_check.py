@@ -347,6 +347,16 @@ def test_a_count_from_elsewhere_that_no_layer_reads_is_what_the_network_gives(
     assert len(found.findings) == expected
 
 
+@pytest.mark.parametrize(
+    ("C", "reads_input", "expected"), [(1026, None, 0), (1026, True, 0), (1026, False, 1), (6, False, 0)]
+)
+def test_a_count_from_elsewhere_that_layers_are_seen_to_write_is_no_input_s(
+    C: int, reads_input: bool | None, expected: int
+) -> None:
+    given = record(C=C, C_of=(literal(C, 3, "in_planes"),), reads_input=reads_input)
+    assert len(checked(given).findings) == expected
+
+
 def test_an_output_that_another_convolution_reads_is_no_task_s() -> None:
     shared = (literal(62, 3, "out_channels"),)
     assert len(checked(record(K=62, K_of=shared), record("Net.d", 101, C=62, C_of=shared)).findings) == 1
@@ -559,7 +569,8 @@ def test_the_program_or_the_statement_was_given(given: tuple[str, ...], expected
     [
         (None, "a100", 62, "K=62 of Net.conv: no multiple of 8 (fp16, bf16)"),
         (None, "a100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16), but of 4, which is enough for tf32"),
-        (None, "v100", 60, "K=60 of Net.conv: no multiple of 8 (fp16, bf16)"),
+        (None, "v100", 60, "K=60 of Net.conv: no multiple of 8 (fp16)"),
+        (None, "t4", 62, "K=62 of Net.conv: no multiple of 8 (fp16)"),
         (None, "p100", 62, ""),
         (Dtype.fp32, "a100", 60, ""),
         (Dtype.fp32, "a100", 62, "K=62 of Net.conv: no multiple of 4 for tf32"),

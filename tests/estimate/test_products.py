@@ -1,6 +1,13 @@
 """Products, and fused attention against what was published and measured."""
 
+import csv
+from collections.abc import Iterable
+from math import exp, log
+from pathlib import Path
+from statistics import fmean, median
+
 import pytest
+from msgspec.structs import replace
 
 from convlint.estimate.board import Board, clock_under_load
 from convlint.estimate.passes import of_products
@@ -10,6 +17,7 @@ from convlint.model.layer import Dtype
 from convlint.model.runtime import Runtime
 
 TOKENS, HIDDEN = 16_384, 2048  # of the published figures
+DATA = Path(__file__).resolve().parents[2] / "benchmarks" / "data"
 
 
 def products(gpu: str) -> Products:
@@ -91,3 +99,75 @@ def test_attention_in_fp32_multiplies_parts_in_tf32(gpu: str, times: float) -> N
     on = products(gpu)
     half, single = (on.attention_us(96, 1024, 1024, 64, dtype, forward=True) for dtype in (Dtype.fp16, Dtype.fp32))
     assert single / half == pytest.approx(times, rel=0.35)
+
+
+def ratios(gpu: str, dtype: Dtype, timings: Iterable[tuple[int, int, int, float]]) -> list[float]:
+    """The logarithms of predicted over measured times of (rows, outputs, depth, us) on `gpu`."""
+    on = products(gpu)
+    result = []
+    for rows, outputs, depth, us in timings:
+        predicted = on.linear_us(rows, outputs, depth, dtype, "inference")
+        assert predicted is not None
+        result.append(log(predicted / us))
+    return result
+
+
+def factor(logarithms: Iterable[float]) -> float:
+    """By how much predictions are off, as a factor."""
+    return exp(fmean(ratio**2 for ratio in logarithms) ** 0.5)
+
+
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "most", "deepest"),
+    [
+        ("v100", Dtype.fp16, 1.26, 1.9), ("v100", Dtype.fp32, 1.2, 1.25),
+        ("t4", Dtype.fp16, 1.25, 1.3), ("t4", Dtype.fp32, 1.28, 1.45),
+        ("p100", Dtype.fp32, 1.42, 1.9),
+    ],
+)  # fmt: skip
+def test_products_are_cublass(gpu: str, dtype: Dtype, most: float, deepest: float) -> None:
+    """DeepBench's 160 products of each, and those of them whose sum is 500,000 deep, which has to be split."""
+    with (DATA / "deepbench_products.csv").open() as lines:
+        rows = [row for row in csv.DictReader(lines) if (row["gpu"], row["dtype"]) == (gpu, dtype.value)]
+    timings = [(int(row["rows"]), int(row["outputs"]), int(row["depth"]), float(row["us"])) for row in rows]
+    assert len(timings) == 160
+    of_each = ratios(gpu, dtype, timings)
+    assert factor(of_each) < most
+    assert 0.8 < exp(median(of_each)) < 1.15
+    assert factor(ratio for ratio, sizes in zip(of_each, timings, strict=True) if sizes[2] > 100_000) < deepest
+
+
+def test_products_of_misaligned_halves_are_not_padded() -> None:
+    """Those of PyTorch on A100 whose rows end at every vector, at 8 or 4 bytes, and at 2."""
+    with (DATA / "gemm_padding_pairs.csv").open() as lines:
+        rows = [
+            row for row in csv.DictReader(lines)
+            if row["mat1_dtype"] == "torch.float16" and row["mat1_stride_1"] == "1"
+            and "True" not in (row["prepadded_mat1"], row["prepadded_mat2"])
+        ]  # fmt: skip
+    by_vector: dict[int, list[tuple[int, int, int, float]]] = {}
+    for row in rows:
+        M, K, N = (int(row[size]) for size in "mkn")
+        by_vector.setdefault(min(8, (N | K) & -(N | K)), []).append((M, N, K, 1000 * float(row["orig_ms"])))
+    assert sorted(by_vector) == [1, 2, 4, 8]
+    for timings in by_vector.values():
+        assert factor(ratios("a100", Dtype.fp16, timings)) < 1.35
+
+
+def test_a_head_over_a_whole_map_is_split() -> None:
+    """`Flatten` and `Linear(200704, 10)`, 100 images: cuBLAS splits its sum, whatever multiplies."""
+    for gpu, dtype in ("t4", Dtype.fp16), ("h100-sxm", Dtype.bf16), ("v100", Dtype.fp16), ("t4", Dtype.fp32):
+        on = products(gpu)
+        time = on.linear_us(100, 10, 200_704, dtype, "inference")
+        assert time is not None
+        assert time < 5 * (100 + 16) * 200_704 * dtype.bytes * on.us_per_byte
+
+
+def test_tensorrt_pads_what_is_misaligned() -> None:
+    """Its tensors of 16 bits have channels in eights; PyTorch's products read rows as they are."""
+    torch, tensorrt = (replace(products("a100"), runtime=Runtime(framework=name)) for name in ("pytorch", "tensorrt"))
+    times = [on.linear_us(4096, 1023, 1024, Dtype.fp16, "inference") for on in (torch, tensorrt)]
+    aligned = tensorrt.linear_us(4096, 1024, 1024, Dtype.fp16, "inference")
+    assert None not in (*times, aligned)
+    assert times[0] / times[1] > 1.5
+    assert times[1] / aligned < 1.2

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, with_output
 from convlint.model.location import Location, Span, lies_in
-from convlint.model.source import Certainty, SourceLayer, StatedLiteral
+from convlint.model.source import STACKED, Certainty, SourceLayer, StatedLiteral
 from convlint.readers.python.evaluator.memory import Recorded
 from convlint.readers.python.evaluator.paths import KindTest
 from convlint.readers.python.evaluator.values import (
@@ -499,7 +499,6 @@ _COMPARED = (
     "PadH_end", "PadW_end", "DilD", "DilH", "DilW", "groups", "OutPadD", "OutPadH", "OutPadW", "bias",
 )  # fmt: skip
 _compared = attrgetter(*_COMPARED)
-_STACKED = (6, 9, 12, 15)  # channels of two to five images as one
 
 
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
@@ -515,7 +514,7 @@ def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     # A script that calls a network, or methods of it, on data of its own does not show what it gives to them.
     if any(entry.reads_input for entry in seen):
         for entry in seen:
-            entry.reads_input = entry.reads_input or entry.reads_unknown
+            entry.reads_input = entry.reads_unknown or entry.reads_input
     says: dict[tuple[int, str], WrittenArguments] = {}
     for entry in seen:
         key = id(entry.layer.signature), entry.layer.made_by
@@ -615,7 +614,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         [literal.name for literal in read.stated.get(field, ()) if not lies_in(literal.at, path, own)] for field in "CK"
     )
     first = seen.reads_input is not False and (
-        (C is not None and C <= 4) or (seen.reads_input and (C in _STACKED or any(map(_INPUT.search, names_C))))
+        (C is not None and C <= 4) or (seen.reads_input and (C in STACKED or any(map(_INPUT.search, names_C))))
     )
     last = seen.head and opinion is not True  # what is normalised is read on
     # Where the forward pass was not followed, which shows what is last, a name may say so
@@ -638,7 +637,8 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
         written=written.texts, condition=seen.condition, root=seen.root,
         pointwise_map=False if wide else all_true(seen.points or [None]), replaced=seen.replaced, calls=seen.calls,
         made_by=seen.layer.made_by, unknown=tuple(sorted(read.unknown)), context=seen.context,
-        silent=opinion == SILENT, reads_input=bool(seen.reads_input), gives_output=bool(last),
+        silent=opinion == SILENT, reads_input=seen.reads_input or (None if seen.reads_unknown else seen.reads_input),
+        gives_output=bool(last),
     )  # fmt: skip
 
 

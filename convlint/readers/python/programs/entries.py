@@ -27,12 +27,14 @@ _FIT = re.compile(rb"\.(?:fit|fit_generator|fit_one_cycle|fine_tune|train_on_bat
 _TAPE = re.compile(rb"\.(?:apply_gradients|minimize)\s*\(|\bminimize\s*\(|scaler\s*\(\s*(?=\w*loss)\w+\s*,\s*\w*optim")
 _TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
+# A call at the top level by whose name a function trains, which another file may define
+_TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
 def may_be_entry(content: bytes) -> bool:
     """Whether a file can be a training program, by its text."""
-    return b"__main__" in content or b".backward(" in content or b".fit(" in content
+    return b"__main__" in content or b".backward(" in content or b".fit(" in content or bool(_TRAINING.search(content))
 
 
 def beginning(unit: SourceUnit) -> ast.stmt | None:
@@ -43,7 +45,15 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     body = unit.file.tree.body
     for node in filter(is_guard, body):
         return node
-    # A notebook or script without a guard calls its training function at the top level.
+    # A notebook or script without a guard calls its training function, or another file's, at the top level.
+    loops = _loops(unit)
+    calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
+    training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
+    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+
+
+def _loops(unit: SourceUnit) -> set[str]:
+    """The functions of a file that go backward, or call one that does."""
     loops = {
         name
         for name, function in unit.functions.items()
@@ -53,9 +63,23 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     while leading := {name for name, function in others.items() if _calls_any(function, loops)}:
         loops |= leading
         others = {name: function for name, function in others.items() if name not in leading}
-    calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
-    training = [node for node in calls if _trains(node.value, loops)]
-    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+    return loops
+
+
+def _trains_elsewhere(node: ast.expr, unit: SourceUnit) -> bool:
+    """Whether it calls a function of another file that says by its name that it trains, and does."""
+    if not isinstance(node, ast.Call) or not _TRAINING.match(f"{dotted(node.func)}(".encode()):
+        return False
+    first = dotted(node.func).partition(".")[0]
+    if first in unit.assigned or not any(binding.name == first for binding in unit.imports):
+        return False
+    called = unit.resolve(node.func)
+    return (
+        called.unit is not None
+        and called.unit.path != unit.path
+        and isinstance(called.node, Definition)
+        and called.node.name in _loops(called.unit)
+    )
 
 
 def _is_bare(node: ast.Expr | ast.Assign, body: list[ast.stmt]) -> bool:
@@ -246,8 +270,14 @@ _HARMLESS = frozenset(
     torch_optimizer ranger adabelief_pytorch lion_pytorch ema_pytorch torch_ema randaugment autoaugment mpi4py horovod
     torchsample resnet_pytorch facenet_pytorch pytorch_warmup tensorwatch plotly bokeh shapely trimesh open3d
     sacred ray optuna hyperopt nni pyvips jpeg4py turbojpeg kaggle mnist medmnist cleanfid pytorch_fid torch_fidelity
-    fvcore iopath yacs xformers bitsandbytes vit_pytorch timm_vis geffnet ffcv webdataset streaming
-    """.split()  # noqa: SIM905 - a table of hundred names reads better so
+    fvcore iopath yacs xformers bitsandbytes vit_pytorch timm_vis geffnet ffcv webdataset streaming librosa soundfile
+    audioread resampy pyworld pesq pystoi auraloss jiwer editdistance Levenshtein jieba gensim spacy gym gymnasium
+    batchgenerators batchgeneratorsv2 acvl_utils cityscapesscripts lvis xtcocotools nuscenes pyquaternion plyfile faiss
+    motmetrics lap filterpy cython_bbox accimage dlib skvideo pywt zarr xarray netCDF4 hdf5storage mat73 torch_scatter
+    torch_sparse torch_cluster spconv torchdiffeq torchmeta ml_collections jaxtyping torchtyping beartype parameterized
+    prefetch_generator memory_profiler fastprogress json_tricks fastargs dominate gradio qtpy PyQt5 terminaltables glog
+    easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse
+    """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 
 

@@ -366,6 +366,30 @@ def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path:
 
 
 @pytest.mark.parametrize(
+    ("library", "complete"), [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False)]
+)
+def test_what_reads_data_sets_no_flags(tmp_path: Path, library: str, complete: bool) -> None:
+    assert program(tmp_path, f"import {library}\n{LOOP}{GUARD}").complete is complete
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ("from engine import train\nloss = train(1)\n", 1),
+        ("import engine\nfor epoch in range(3):\n    engine.train(epoch)\n", 1),
+        ("from engine import train\n", 0),
+        ("from engine import train_data\ntrain_data()\n", 0),
+        ("from torch import train\ntrain()\n", 0),
+    ],
+)
+def test_a_script_without_a_guard_trains_by_a_function_of_another_file(
+    tmp_path: Path, lines: str, expected: int
+) -> None:
+    files = {"engine.py": LOOP + "def train_data():\n    pass\n", "experiment.py": "import torch\n" + lines}
+    assert [each.path.rpartition("/")[2] for each in programs(tmp_path, files)] == ["experiment.py"] * expected
+
+
+@pytest.mark.parametrize(
     "lines",
     [
         "import torch.backends.cudnn as cd\ncd.benchmark = True\n",
