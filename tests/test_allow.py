@@ -32,8 +32,7 @@ layers:
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _here(here: Path) -> None:
     Path("net.yaml").write_text(NARROW)
 
 

@@ -40,10 +40,7 @@ def test_a_larger_zoo_begins_with_a_smaller_one(zoo: ModuleType, tmp_path: Path)
 
 
 @pytest.mark.parametrize("family", ["resnet", "mobilenet", "unet", "vgg"])
-def test_a_network_has_the_same_layers_as_spec_and_as_onnx(
-    family: str, zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_network_has_the_same_layers_as_spec_and_as_onnx(family: str, zoo: ModuleType, here: Path) -> None:
     net = zoo.FAMILIES[family](zoo.Choices(5))
     Path("a.yaml").write_text(zoo.spec_text(net, "inference", 8, 128, "fp16", "NCHW"))
     Path("a.onnx").write_bytes(zoo.onnx_bytes(net, 8, 128, "fp16"))
@@ -57,8 +54,7 @@ def test_a_network_has_the_same_layers_as_spec_and_as_onnx(
     assert len(spec) >= 8
 
 
-def test_every_model_has_hours_and_a_time(zoo: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_model_has_hours_and_a_time(zoo: ModuleType, here: Path) -> None:
     zoo.write(Path("zoo"), 24)
     arguments = ("--models-from", "zoo/models.csv", "--weights", "zoo/hours.csv", "--fail-on", "never")
     ran = convlint("audit", *arguments, "-o", "json")

@@ -34,8 +34,7 @@ MENDED = SAFE.replace("C: 3,", "C: 4,").replace("K: 60", "K: 64").replace(": 124
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _here(here: Path) -> None:
     write("net.yaml")
 
 

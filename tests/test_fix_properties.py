@@ -131,12 +131,11 @@ class Net:
 
 
 @pytest.mark.parametrize("seed", sampled(range(60), 6))
-def test_what_fix_promises(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_what_fix_promises(seed: int, here: Path) -> None:
     text = Net(seed).text()
     if seed % 5 == 0:
         text = text.replace("\n", "\r\n")
-    path = tmp_path / "net.yaml"
+    path = here / "net.yaml"
     path.write_bytes(text.encode())
     before = report(convlint("check", "net.yaml", "-o", "json"))
     ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "json")
@@ -161,9 +160,8 @@ def test_what_fix_promises(seed: int, tmp_path: Path, monkeypatch: pytest.Monkey
     safe_first(text, path)
 
 
-def test_what_sarif_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_sarif_promises(here: Path) -> None:
     """Where --fix mends one finding alone, its fix in SARIF does the same; where there is none, nothing is mended."""
-    monkeypatch.chdir(tmp_path)
     assert sum(map(fixes_alike, range(40, 70))) > 30
 
 

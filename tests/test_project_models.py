@@ -95,14 +95,13 @@ BOTH = '["8x3x32x32", "8:int64"]'
 
 
 @pytest.fixture(autouse=True)
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    package = tmp_path / "src" / "mypkg"
+def project(here: Path) -> Path:
+    package = here / "src" / "mypkg"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
     (package / "models.py").write_text(CODE)
-    configure(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    configure(here)
+    return here
 
 
 def configure(folder: Path, model: str = "", inputs: str = BOTH) -> None:

@@ -7,6 +7,7 @@ from convlint.cli.arguments import Flags, Option, argument, option
 from convlint.files.languages import LANGUAGES
 from convlint.model.errors import UsageError, shown
 from convlint.model.layer import ALLOWANCES, MODES, TRACES, Allowance, Mode
+from convlint.model.report import FAIL_ON
 from convlint.reporters import REPORTERS
 
 if TYPE_CHECKING:
@@ -47,8 +48,6 @@ def _starting(incomplete: str, names: Iterable[str]) -> list[str]:
 
 
 _T = TypeVar("_T", bound=str)
-
-FAIL_ON: "tuple[FailOn, ...]" = ("error", "warning", "info", "never")
 LOCAL = "local"  # among GPUs: those of this machine
 COLORS: "tuple[ColorWhen, ...]" = ("auto", "always", "never")
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -29,10 +29,7 @@ from convlint.files.globs import path_expression
 from convlint.files.languages import LANGUAGES
 from convlint.model.errors import shown
 from convlint.model.layer import ALLOWANCES, AUTOCAST, MODES, TRACES, Allowance, Following, Mode
-from convlint.model.report import SEVERITIES, Severity
-
-if TYPE_CHECKING:
-    from convlint.model.report import FailOn
+from convlint.model.report import FAIL_ON, SEVERITIES, Severity
 
 
 class PathPattern(Struct, frozen=True):
@@ -282,7 +279,6 @@ Kind = Literal[
     "source",
     "language",
 ]
-FAIL_ON: tuple[FailOn, ...] = (*SEVERITIES, "never")
 
 
 class KeyInfo(NamedTuple):

@@ -482,14 +482,8 @@ class _Effect(Struct, frozen=True):
     @property
     def is_worth_naming(self) -> bool:
         """Whether it is faster, or does more work in a unit of time."""
-        return self.time_after < self.time_before * (1 - SAME) or self.work_per_time > 1 + SAME
-
-    @property
-    def work_per_time(self) -> float:
-        """Work in a unit of time, over what it is now."""
-        if not self.work_before or not self.time_after:
-            return 1.0
-        return self.work_after / self.work_before / (self.time_after / self.time_before)
+        time, work = self.time_after / self.time_before, self.work_after / self.work_before
+        return time < 1 - SAME or work > time * (1 + SAME)
 
 
 def _effect(by_layer: Iterable[tuple[int, Changes]], pricer: Pricer) -> _Effect | None:

@@ -20,6 +20,7 @@ from convlint.facts.target import TargetFacts
 from convlint.files.languages import sentence
 from convlint.model.channels import ChannelGroup, Channels, channels_of, least_width
 from convlint.model.estimates import LayerEstimate
+from convlint.model.grouping import grouped
 from convlint.model.layer import Allowance, ConvLayer, flops, layer_identity
 from convlint.model.network import Network
 from convlint.model.text import Text, joined
@@ -368,9 +369,7 @@ class Advice:
         """What the rules advise in a setting; `present` are their flaws there, where it is the present one."""
         flaws = list(self._flaws(setting, range(len(setting.layers)), {})) if present is None else list(present)
         if present is not None and self._silenced_alike:
-            self._now = {}
-            for index, flaw in flaws:
-                self._now.setdefault(index, []).append(flaw)
+            self._now = grouped(flaws)
         settings = [(index, flaw) for index, flaw in flaws if kind_of(flaw.set) is not None]
         known = {(index, flaw.key, key_of(flaw.set)) for index, flaw in settings}
         levers: dict[Key, Lever] = {}

@@ -12,6 +12,7 @@ from convlint.engine.hits import NOT_WRITTEN, edge_after, with_fix
 from convlint.engine.joint import Promise
 from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Mode
 from convlint.model.network import Edge, Network
 from convlint.model.report import Finding, Scalar
@@ -58,10 +59,7 @@ def ordered(every: Members, search: Search) -> list[Members]:
 class _Order:
     def __init__(self, every: Members, search: Search) -> None:
         self.every, self.search = every, search
-        self.touching: dict[int, list[Key]] = {}
-        for key, lever in every.levers.items():
-            for index in lever.layers:
-                self.touching.setdefault(index, []).append(key)
+        self.touching = grouped([(index, key) for key, lever in every.levers.items() for index in lever.layers])
         self.applied = NONE
         self.saves: dict[Key, float] = {}  # of sizes that are left, as things stand
 

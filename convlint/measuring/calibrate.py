@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from math import exp, isfinite, log, sqrt
 from statistics import fmean, median, stdev
@@ -14,11 +13,12 @@ from convlint import __version__
 from convlint.config.calibration import calibration_text
 from convlint.estimate.passes import pass_time_us, timed_as
 from convlint.gpus.devices import Device, gpu_of
-from convlint.gpus.gpu import LEAST_OF_GROUP, Calibration, CalibrationOrigin, Constant, Factors, Gpu, Group, Kind
+from convlint.gpus.gpu import LEAST_OF_GROUP, Calibration, CalibrationOrigin, Constant, Factors, Gpu, Group
 from convlint.measuring.rows import TimingRow
 from convlint.measuring.workload import layer_of, runtime_of
 from convlint.model.errors import ConvlintError
-from convlint.model.layer import ConvLayer, Dtype, Pass, layer_identity
+from convlint.model.grouping import grouped
+from convlint.model.layer import ConvLayer, Pass, layer_identity
 from convlint.model.runtime import Runtime, Version
 
 _MOST_ITERATIONS: Final = 50  # weights may swing between two rows without end
@@ -112,9 +112,7 @@ def gain(before: Sequence[float], after: Sequence[float], shapes: Sequence[Shape
     """
     if median(after) > median(before):
         return 0.0
-    gains: dict[Shape, list[float]] = defaultdict(list)
-    for shape, old, new in zip(shapes, before, after, strict=True):
-        gains[shape].append(old - new)
+    gains = grouped((shape, old - new) for shape, old, new in zip(shapes, before, after, strict=True))
     means = [fmean(own) for own in gains.values()]
     return fmean(means) - stdev(means) / len(means) ** 0.5 if len(means) > 1 else 0.0
 
@@ -305,11 +303,8 @@ def _held_out(settled: _Settled, shapes: Sequence[Shape]) -> list[float]:
 
 def _groups(rows: _Rows, rests: Sequence[float]) -> tuple[tuple[Group, ...], list[float]]:
     """The groups of timed passes by kind, dtype and pass, and the residual of every row with their factors."""
-    members: dict[tuple[Kind, Dtype, Pass], list[int]] = defaultdict(list)
-    for index, row in enumerate(rows.timed):
-        key = timed_as(row.layer, row.which, rows.gpu, row.runtime)
-        if key is not None:
-            members[key].append(index)
+    keys = [timed_as(row.layer, row.which, rows.gpu, row.runtime) for row in rows.timed]
+    members = grouped((key, index) for index, key in enumerate(keys) if key is not None)
     after, groups = list(rests), []
     for (kind, dtype, which), indices in sorted(members.items()):
         shift = _shift([rests[index] for index in indices], [rows.shapes[index] for index in indices])

@@ -19,6 +19,7 @@ from convlint.gpus.gpu import Gpu
 from convlint.measuring.rows import TimingRow
 from convlint.measuring.workload import Workload, why_not, workloads
 from convlint.model.estimates import LayerEstimate
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Mode, Pass
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix
@@ -79,9 +80,7 @@ def trials(network: Network, findings: Sequence[Finding], target: Gpu, device: G
 
     Promises are predicted times on `target`, without its host; `device` is the GPU that times.
     """
-    places: dict[str, list[int]] = {}
-    for index, layer in enumerate(network.layers):
-        places.setdefault(layer.name, []).append(index)
+    places = grouped((layer.name, index) for index, layer in enumerate(network.layers))
     candidates = [_trial(network, finding, places, target, device, mode) for finding in findings]
     tried = [trial for trial in candidates if trial is not None]
     return sorted(tried, key=lambda trial: trial.finding.fix.time_change_us or 0.0 if trial.finding.fix else 0.0)

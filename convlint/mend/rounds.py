@@ -31,6 +31,7 @@ from convlint.mend.checking import (
     Fixing,
     check_read,
 )
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.model.report import InputError
@@ -132,9 +133,7 @@ class Mending(Generic[D]):
                 continue
             if not failing:
                 return True
-            by_code: dict[str, list[Wish]] = {}
-            for wish in attempt.plan.granted:
-                by_code.setdefault(wish.finding.rule.code, []).append(wish)
+            by_code = grouped((wish.finding.rule.code, wish) for wish in attempt.plan.granted)
             if len(by_code) > 1 and set(failing.values()) == {UNUSED}:  # nobody knows which of them it is
                 return any(self._tried(planner, group) for group in by_code.values())
             for number, reason in failing.items():

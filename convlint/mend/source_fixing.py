@@ -37,6 +37,7 @@ from convlint.mend.checking import (
     versioned,
 )
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.location import CodeEdit, Location
 from convlint.model.report import Finding, InputError
 from convlint.model.runtime import VERSIONS, Runtime
@@ -182,9 +183,8 @@ class _Cells(Struct, frozen=True):
 
     def lines(self, path: str, lines: tuple[str, ...]) -> tuple[str, ...]:
         """The lines of code by those of the file that hold them."""
-        by_line: dict[int, list[str]] = {}
-        for line, (_, _, file_line) in zip(lines, self.of[path], strict=False):
-            by_line.setdefault(file_line, []).append(line)
+        places = zip(lines, self.of[path], strict=False)
+        by_line = grouped((file_line, line) for line, (_, _, file_line) in places)
         alone = {number: texts[0] for number, texts in by_line.items() if len(texts) == 1}
         return tuple(alone.get(number, "") for number in range(1, max(alone, default=0) + 1))
 
@@ -250,7 +250,8 @@ def mended_source(
     mending = _Mending(source, rulebook, job, before, result)
     kept = mending.fixable(findings)
     if not kept and len(findings) > 1:
-        kept = mending.fixable_groups(_by_file(findings))
+        by_file = grouped((finding.location.path, finding) for finding in findings)
+        kept = mending.fixable_groups(list(by_file.values()))
     unmended = placed(counted_source(result, fixing), reading.cells)
     unfixed = [(finding, "the code would not read as before") for finding in findings if finding not in kept]
     notes = notes_on((*unfixed, *_without_edits(unmended.findings, allowed)))
@@ -352,13 +353,6 @@ def _safety(finding: Finding) -> Applicability | None:
 
 def _edits(finding: Finding) -> tuple[CodeEdit, ...]:
     return () if finding.fix is None else finding.fix.code_edits
-
-
-def _by_file(findings: Iterable[Finding]) -> list[list[Finding]]:
-    groups: dict[str, list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(finding.location.path, []).append(finding)
-    return list(groups.values())
 
 
 _MOST_LOST = 20  # files that are looked for where convlint fails: each takes some readings

@@ -16,6 +16,7 @@ from convlint.model.source import SourceReport
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")  # gravest first
 FailOn = Literal["error", "warning", "info", "never"]  # the least severity that fails a run
+FAIL_ON: tuple[FailOn, ...] = (*SEVERITIES, "never")
 Scalar = int | float | str | bool
 Identity = tuple[str, str, str, str, int]  # rule, path, layer, GPU, and the ordinal among those that share the rest
 

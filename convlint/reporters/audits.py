@@ -13,13 +13,12 @@ from convlint import __version__
 from convlint.audit.audit import Summary
 from convlint.audit.ranking import RankedChange, Some, Tally
 from convlint.files.languages import plural
-from convlint.files.safe import ascii_only, clean, number, plain
+from convlint.files.safe import clean, number, plain
 from convlint.reporters import Style, ink
-from convlint.reporters.words import place
+from convlint.reporters.words import BASES, place
 
 CUT = ink.UNICODE.more
 _MOST_NAME = 40  # columns of a name in a note, which holds several
-_BASES = {"extrapolated": "extrapolated from other GPUs", "assumed": "assumed, without any timings"}
 
 
 def headline(summary: Summary) -> str:
@@ -67,9 +66,9 @@ def notes(summary: Summary) -> Iterator[str]:
         yield f"{plural(unused.rows, 'row')} of weights ({hours(unused.hours)} h) {match} no model: {names}{more}"
     if ranking.lost:
         rest = [
-            f"{percent(lost / ranking.lost)} {_BASES[basis]}"
+            f"{percent(lost / ranking.lost)} {BASES[basis]}"
             for basis, lost in ranking.by_basis.items()
-            if basis in _BASES
+            if basis in BASES
         ]
         if rest:
             yield f"times of what is lost: {', '.join(rest)}"
@@ -147,8 +146,7 @@ def render_text(summary: Summary, style: Style) -> str:
     parts.append([line for note in notes(summary) for line in ink.wrap(note, width)])
     parts.append([line for error in errors(summary.tally) for line in ink.error_lines(error, width, paint)])
     parts.append(ink.wrap(covered(summary), width))
-    text = "\n\n".join("\n".join(line.rstrip() for line in part) for part in parts if part) + "\n"
-    return text if style.unicode else ascii_only(text)
+    return ink.finished((line for part in parts if part for line in (*part, "")), unicode=style.unicode)
 
 
 def _tables(summary: Summary, paint: ink.Paint, width: int) -> list[list[str]]:

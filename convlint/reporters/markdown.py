@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from convlint.files.languages import plural
 from convlint.files.safe import ascii_only, clean
@@ -28,12 +28,11 @@ _NOT_PLAIN = re.compile(r"[\x00-\x7f](?<![\w .,/=+-])|_", re.ASCII)
 
 def render(report: Report, style: Style) -> str:
     """A comment of at most 65,536 characters, in bytes too; what is beyond is counted in a note."""
-    return page(report, most=MOST_CHARACTERS, style=style)
+    return page(report, most=MOST_CHARACTERS, unicode=style.unicode)
 
 
-def page(report: Report, *, most: int, style: Style | None = None) -> str:
+def page(report: Report, *, most: int, unicode: bool = True) -> str:
     """The report in at most `most` bytes of UTF-8, the gravest findings first."""
-    unicode = style is None or style.unicode
     head = [_headline(report, unicode), "", prose(coverage(report)) + "."]
     for line in unread_parts(report):
         head += ["", prose(line)]
@@ -44,12 +43,16 @@ def page(report: Report, *, most: int, style: Style | None = None) -> str:
     total = len(report.errors) + len(report.findings)
     if total:
         head += ["", "| | place | rule | finding | lost |", "|---|---|---|---|---|"]
-    text = _written("\n".join(head), unicode)
-    lines, size = [text], len(text.encode()) + 1
-    for position, row in enumerate(_rows(report, unicode)):
+    return with_table([_written("\n".join(head), unicode)], _rows(report, unicode), total, "row", most - _NOTE_ROOM)
+
+
+def with_table(head: Sequence[str], rows: Iterable[str], total: int, kind: str, most: int) -> str:
+    """The lines with as many of the `total` rows below as take at most `most` bytes; a note counts the others."""
+    lines, size = [*head], sum(len(line.encode()) + 1 for line in head)
+    for position, row in enumerate(rows):
         size += len(row.encode()) + 1
-        if size > most - _NOTE_ROOM:
-            lines += ["", f"*{plural(total - position, 'row')} left out: this is as much as fits here.*"]
+        if size > most:
+            lines += ["", f"*{plural(total - position, kind)} left out: this is as much as fits here.*"]
             break
         lines.append(row)
     return "\n".join([*lines, ""])

@@ -17,7 +17,7 @@ from convlint.model.report import CalibrationUse, Finding, InputError
 from convlint.reporters import Style
 from convlint.reporters.ink import GRADE_INKS, Paint, column_sizes, error_lines, finished, painter, row, wrapped
 from convlint.reporters.json_v3 import calibration_object, error_object
-from convlint.reporters.markdown import MOST_CHARACTERS, code, prose
+from convlint.reporters.markdown import MOST_CHARACTERS, code, prose, with_table
 from convlint.reporters.words import CHANGES, fault, place, step
 
 _NO_STEP = f"no step would shorten it by {100 * LEAST_GAIN:g} % or more"
@@ -248,12 +248,8 @@ def render_markdown(planned: Planned) -> str:
         "| | change | time | after | saved | grade | parameters | FLOPs |",
         "|--:|---|--:|--:|--:|:-:|--:|--:|",
     ]
-    size = sum(len(line.encode()) + 1 for line in lines)
-    for position, entry in enumerate(plan.steps, start=1):
-        line = f"| {' | '.join((str(position), prose(change(entry)), *_cells(entry.before, entry.after)))} |"
-        size += len(line.encode()) + 1
-        if size > MOST_CHARACTERS - _NOTE_ROOM:
-            lines += ["", f"*{plural(len(plan.steps) - position + 1, 'step')} left out: this is as much as fits here.*"]
-            break
-        lines.append(line)
-    return "\n".join([*lines, ""])
+    rows = (
+        f"| {' | '.join((str(position), prose(change(entry)), *_cells(entry.before, entry.after)))} |"
+        for position, entry in enumerate(plan.steps, start=1)
+    )
+    return with_table(lines, rows, len(plan.steps), "step", MOST_CHARACTERS - _NOTE_ROOM)

@@ -11,7 +11,7 @@ from convlint.files.safe import ascii_only, clean, number
 from convlint.model.layer import ConvLayer
 from convlint.reporters import Style
 from convlint.reporters.estimates import clock, csv_text, figures
-from convlint.reporters.ink import Paint, painter, shorten, wrap
+from convlint.reporters.ink import Paint, finished, painter, shorten, wrap
 
 X_LABELS: Mapping[str, str] = {
     "N": "N, batch size",
@@ -183,8 +183,7 @@ def render_table(sweep: Sweep, style: Style) -> str:
             lines.append(f"{row[0].x:>{first}}" + "".join(f"  {_cell(point)}" for point in row))
         lines.append("")
     lines += [paint("faint", line) for note in sweep.notes for line in wrap(note, min(style.width, _WIDE))]
-    text = "\n".join(lines)
-    return text if style.unicode else ascii_only(text)
+    return finished(lines, unicode=style.unicode)
 
 
 def _cell(point: Point) -> str:

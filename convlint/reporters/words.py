@@ -575,7 +575,7 @@ def weak_notes(report: Report) -> list[str]:
     ]
 
 
-_BASES = {
+BASES = {
     "extrapolated": sentence("extrapolated from other GPUs"),
     "assumed": sentence("assumed, without any timings"),
 }
@@ -586,7 +586,7 @@ def basis_notes(report: Report) -> list[str]:
     """For each target on which some times do not rest on timings of its generation: what they rest on, and how many."""
     notes = []
     for gpu in report.targets:
-        if text := _bases(report.layers, gpu, _BASES):
+        if text := _bases(report.layers, gpu, BASES):
             where = say(" on {targets}", targets=gpu) if len(report.targets) > 1 else ""
             notes.append(say("times{where}: {what}", where=where, what=text))
     return notes
@@ -595,7 +595,7 @@ def basis_notes(report: Report) -> list[str]:
 def basis_in_short(report: Report) -> list[str]:
     """The same in one line for all targets: of how many layers at most."""
     notes = []
-    for basis, text in _BASES.items():
+    for basis, text in BASES.items():
         counts = [
             sum(
                 estimate is not None and estimate.basis == basis
@@ -613,7 +613,7 @@ def basis_in_short(report: Report) -> list[str]:
 def basis_of(report: Report, gpu: str, mode: Mode) -> str:
     """What the times of one target and mode rest on, whatever that is; empty where none is known."""
     entries = [entry for entry in report.layers if entry.mode == mode]
-    bases = _bases(entries, gpu, _MEASURED | _BASES)
+    bases = _bases(entries, gpu, _MEASURED | BASES)
     used = [use for use in report.calibrations if use.gpu == gpu and not use.reason]
     calibrated = [_calibrated(use) for use in used]
     return say("; ").join([*calibrated, bases]) if bases else ""

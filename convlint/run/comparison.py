@@ -13,6 +13,7 @@ from msgspec import Meta, Struct, field
 from convlint.files.bounded_file import file_size, open_regular
 from convlint.gpus.gpu import load_gpu
 from convlint.model.errors import InputFault, UsageError
+from convlint.model.grouping import grouped
 from convlint.model.layer import Mode
 from convlint.model.report import InputError, Severity
 
@@ -400,9 +401,7 @@ def _layers(
     old: Sequence[LayerFigures], new: Sequence[LayerFigures], old_gpu: str, new_gpu: str
 ) -> Iterator[LayerChange]:
     """The layers whose time or sizes changed. They are matched by name, then, where renamed, by their sizes."""
-    waiting: dict[str, list[LayerFigures]] = {}
-    for layer in old:
-        waiting.setdefault(layer.name, []).append(layer)
+    waiting = grouped((layer.name, layer) for layer in old)
     matched: list[tuple[LayerFigures, LayerFigures]] = []
     strangers: list[LayerFigures] = []
     for layer in new:
@@ -410,9 +409,7 @@ def _layers(
             matched.append((waiting[layer.name].pop(0), layer))
         else:
             strangers.append(layer)
-    of_sizes: dict[object, list[LayerFigures]] = {}
-    for layer in (layer for group in waiting.values() for layer in group):
-        of_sizes.setdefault(layer.sizes, []).append(layer)
+    of_sizes = grouped((layer.sizes, layer) for group in waiting.values() for layer in group)
     for layer in strangers:
         if of_sizes.get(layer.sizes):
             matched.append((of_sizes[layer.sizes].pop(0), layer))

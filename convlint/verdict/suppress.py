@@ -21,11 +21,12 @@ from msgspec.structs import replace
 from convlint.files.located_yaml import LINE_BREAK, Loader
 from convlint.files.patterns import pattern
 from convlint.model.errors import RuleError, UsageError
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Location
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, SkippedRule, Suppressed
-from convlint.model.source import SourceLayer, SourceReading
+from convlint.model.source import SourceReading
 from convlint.rulebook.book import Rulebook
 from convlint.rulebook.expr import ExprError
 from convlint.rulebook.rule import Rule
@@ -324,16 +325,13 @@ class SourceComments:
         self._entries: list[_SourceEntry] = []
         self._of_file: defaultdict[tuple[str, str], list[_SourceEntry]] = defaultdict(list)  # code, path -> entries
         self._of_line: defaultdict[tuple[str, _Line], list[_SourceEntry]] = defaultdict(list)  # code, line -> entries
-        self._layers: defaultdict[str, list[SourceLayer]] = defaultdict(list)  # by name
         naming = Naming(rulebook, today)
         for path, lines in reading.lines.items():
             for comment in (
                 find_comments("\n".join(lines), python=True) if any(MARKER in line for line in lines) else ()
             ):
                 self._entries += self._taken(path, lines, comment, naming)
-        if self._entries:
-            for record in reading.layers:
-                self._layers[record.layer.name].append(record)
+        self._layers = grouped((record.layer.name, record) for record in reading.layers) if self._entries else {}
         self._unread = {(place.at.path, place.at.line) for place in reading.unread}
 
     def __bool__(self) -> bool:

@@ -25,8 +25,7 @@ def tasks_of(names: list[str]) -> list[Task]:
 
 
 @pytest.fixture
-def names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.chdir(tmp_path)
+def names(here: Path) -> list[str]:
     return [write_spec(Path(f"{number}.yaml"), C=60 + number) for number in range(8)]
 
 

@@ -170,13 +170,12 @@ SETTING = AuditConfig(folders=(), job=Job(), selection=Selection(policy=Policy()
 
 
 @pytest.fixture
-def _with_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _with_files(here: Path) -> None:
     Path("a.yaml").write_text(SPEC)
     Path("broken.yaml").write_text("layers: [")
     node = helper.make_node("Conv", ["x", "w"], ["y"], name="only")
     graph = model([node], [value("x", [8, 3, 32, 32])], ["y"], [weight("w", [16, 3, 3, 3])])
-    save(tmp_path, graph, "net.onnx")
+    save(here, graph, "net.onnx")
 
 
 def asked(source: Input, *, folder: str, stamp: str = "", content: bytes | None = None) -> ClusterAnswer:
@@ -264,7 +263,7 @@ def test_a_module_named_alone() -> None:
     assert [row.message for row in found.rows.errors] == [message]
 
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("here")]
 
 POISON = '''
 import os, signal, torch
@@ -292,11 +291,6 @@ def cluster() -> Iterator[RayCluster]:
     with RayCluster() as cluster:
         cluster.add()
         yield cluster
-
-
-@pytest.fixture(autouse=True)
-def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
 
 
 def spec(layers: int, rng: random.Random) -> str:

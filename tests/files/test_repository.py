@@ -63,12 +63,9 @@ def test_vendored_code_that_is_a_repository_of_its_own_stays_vendored(
     assert not is_quiet(os.path.relpath(tmp_path / "net.py"))
 
 
-def test_the_current_folder_is_the_repository_where_nothing_marks_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "third_party" / "lib").mkdir(parents=True)
-    (tmp_path / "third_party" / "lib" / "setup.py").write_text("")
-    monkeypatch.chdir(tmp_path)
+def test_the_current_folder_is_the_repository_where_nothing_marks_one(here: Path) -> None:
+    (here / "third_party" / "lib").mkdir(parents=True)
+    (here / "third_party" / "lib" / "setup.py").write_text("")
     assert is_quiet("third_party/lib/net.py")
 
 

@@ -21,9 +21,8 @@ RULE = RuleInfo(
 
 
 @pytest.fixture(autouse=True)
-def in_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "net.py").write_text(TEXT)
-    monkeypatch.chdir(tmp_path)
+def in_its_folder(here: Path) -> None:
+    (here / "net.py").write_text(TEXT)
 
 
 def network() -> Network:

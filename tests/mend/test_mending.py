@@ -34,8 +34,7 @@ NET = HEAD + "".join(LAYERS)
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _here(here: Path) -> None:
     Path("net.yaml").write_text(NET)
     Path("net.py").write_text(TEXT)
 

@@ -28,7 +28,7 @@ SPEC = "version: 1\nlayers:\n  - {C: 8}\n"
 
 
 @pytest.fixture
-def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def tree(here: Path) -> Path:
     """A folder with inputs, with files that are none, and with folders that are not entered."""
     files = {
         "b.onnx": "", "a/net.keras": "", "a/deep/x.pt2": "", "spec.yaml": SPEC, "other.yaml": "name: ci\n",
@@ -39,11 +39,10 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "sharded/model-00002-of-00002.safetensors": "", "lone/model-00001-of-00002.safetensors": "",
     }  # fmt: skip
     for name, text in files.items():
-        path = tmp_path / name
+        path = here / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+    return here
 
 
 FOUND = (
@@ -228,8 +227,7 @@ def test_files_of_nothing_but_white_space_are_passed_over_at_once(tmp_path: Path
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
+def folder(here: Path) -> Path:
     for name in ("zoo/b.yaml", "zoo/a.yaml", "zoo/sub/c.yaml", "zoo/.git/d.yaml", "zoo/node_modules/e.yaml"):
         write_spec(Path(name))
     for name in ("zoo/z.onnx", "zoo/m-00001-of-00002.safetensors", "zoo/m.safetensors.index.json", "zoo/w.safetensors"):
@@ -240,7 +238,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("bare").mkdir()
     Path("other").mkdir()
     Path("other/net.json").write_text('{"layers": [1]}')
-    return tmp_path
+    return here
 
 
 def names(word: str) -> list[str]:

@@ -120,15 +120,14 @@ SPEC = "version: 1\nlayers:\n  - {name: a, N: 8, C: 64, H: 8, W: 8, K: 64, R: 3,
 
 
 @pytest.fixture
-def trap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def trap(here: Path) -> Path:
     """A folder whose `evil.py` leaves a mark when it is imported, beside files that are named like its members."""
-    (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nclass Net: yaml = onnx = json = None\n")
+    (here / "evil.py").write_text("open('ran', 'w').close()\nclass Net: yaml = onnx = json = None\n")
     for name in NAMES:
-        (tmp_path / name).write_text(SPEC)
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "evil:Net.yaml").write_text(SPEC)
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
+        (here / name).write_text(SPEC)
+    (here / "sub").mkdir()
+    (here / "sub" / "evil:Net.yaml").write_text(SPEC)
+    return here
 
 
 @slow_contract
@@ -409,14 +408,11 @@ def test_what_rests_on_fp32_that_nobody_stated_is_info_and_saves_nothing(tmp_pat
     assert re.findall(r"warning (CL106) ", told.out) == ["CL106"]
 
 
-def test_a_module_runs_what_its_weights_are_unless_autocast_says_otherwise(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_module_runs_what_its_weights_are_unless_autocast_says_otherwise(here: Path) -> None:
     """Its layout and its widths are flaws whatever the dtype; that 16 bits are faster is for the training loop."""
-    (tmp_path / "fp32_net.py").write_text(
+    (here / "fp32_net.py").write_text(
         "from torch import nn\n\ndef net():\n    return nn.Sequential(nn.Conv2d(64, 250, 3), nn.Conv2d(250, 256, 3))\n"
     )
-    monkeypatch.chdir(tmp_path)
     with Reading() as reading:
         network, errors = reading.read(decide("fp32_net:net"), ReadOptions(inputs={"": "32x64x56x56"}))
     assert not errors

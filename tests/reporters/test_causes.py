@@ -91,17 +91,10 @@ def test_messages_that_differ_give_way_to_the_title() -> None:
     assert cause.what == ALIGNMENT.title
 
 
-def test_a_flaw_of_the_step_is_priced_by_the_step() -> None:
+@pytest.mark.parametrize("beside", [{}, {"lost_us": 300.0, "lost_percent": 40.0}])
+def test_what_the_step_loses_is_the_price_where_that_is_known(beside: dict[str, float]) -> None:
     fix = Fix(describe="x", safety="safe", set={})
-    one = finding(AUTOTUNE, "eager", spot(1), lost_step_us=500.0, lost_step_percent=19.0, fix=fix)
-    (cause,) = causes(report(one))
-    assert saving(cause, "a100", with_share=True) == "500 us, 19 %"
-
-
-def test_a_setting_is_priced_by_the_step_where_that_is_known() -> None:
-    fix = Fix(describe="x", safety="safe", set={})
-    one = finding(AUTOTUNE, "eager", spot(1), lost_us=300.0, lost_percent=40.0, lost_step_us=500.0,
-                  lost_step_percent=19.0, fix=fix)  # fmt: skip
+    one = finding(AUTOTUNE, "eager", spot(1), lost_step_us=500.0, lost_step_percent=19.0, fix=fix, **beside)
     (cause,) = causes(report(one))
     assert saving(cause, "a100", with_share=True) == "500 us, 19 %"
 

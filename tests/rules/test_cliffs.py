@@ -47,9 +47,8 @@ def codes(document: dict[str, Any]) -> set[str]:
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / ".git").mkdir()  # no lock above it counts
+def _here(here: Path) -> None:
+    (here / ".git").mkdir()  # no lock above it counts
 
 
 def test_what_an_upgrade_saves_is_what_the_next_check_says() -> None:

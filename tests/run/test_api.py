@@ -15,8 +15,7 @@ from convlint.reporters import Style, reporter
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _here(here: Path) -> None:
     Path("bad.yaml").write_text(BAD)
     Path("net").mkdir()
     Path("net/good.yaml").write_text(GOOD)

@@ -23,14 +23,13 @@ from convlint.run.plan import Options, RunPlanner
 from convlint.run.run import check_tasks, find_inputs
 from convlint.run.workers import check_in_workers
 
-pytestmark = [pytest.mark.slow, pytest.mark.contract]
+pytestmark = [pytest.mark.slow, pytest.mark.contract, pytest.mark.usefixtures("here")]
 
 SPEC = "version: 1\nlayers:\n  - {name: a, N: 64, C: 62, H: 56, W: 56, K: 64, R: 3, S: 3, dtype: fp16, layout: NHWC}\n"
 
 
 @pytest.fixture
-def specs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    monkeypatch.chdir(tmp_path)
+def specs(here: Path) -> list[str]:
     names = [f"{number}.yaml" for number in range(6)]
     for name in names:
         Path(name).write_text(SPEC if name != "3.yaml" else "layers: [")
@@ -121,12 +120,6 @@ def _state(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     return "Z"
-
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    run._root.cache_clear()
 
 
 def _files(*names: str) -> None:

@@ -189,16 +189,11 @@ def _written(
         written.append(outputs.FileUse(role="the job summary", path=summary))
     if files.write_baseline is not None:
         written.append(outputs.FileUse(role="the new baseline", path=files.write_baseline))
-    read = [outputs.FileUse(role="the baseline", path=files.baseline)] if files.baseline is not None else []
-    if (
-        files.baseline is not None
-        and files.write_baseline is not None
-        and outputs.identify(files.baseline) == outputs.identify(files.write_baseline)
-    ):
-        read = []
-    elif files.prune_baseline:
-        written, read = [*written, *read], []
-    return written, read
+    old, new = files.baseline, files.write_baseline
+    if old is None or (new is not None and outputs.identify(old) == outputs.identify(new)):
+        return written, []
+    baseline = outputs.FileUse(role="the baseline", path=old)
+    return ([*written, baseline], []) if files.prune_baseline else (written, [baseline])
 
 
 def layer(flags: Mapping[str, str], options: Options, shown: outputs.Presentation) -> int:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from convlint.cli.streams.gate import write
-from convlint.config.keys import FAIL_ON, KEYS, LAYER_IGNORE_KEYS, MODEL_KEYS, SOURCE_KEYS, Kind
+from convlint.config.keys import KEYS, LAYER_IGNORE_KEYS, MODEL_KEYS, SOURCE_KEYS, Kind
 from convlint.estimate.memory import OPTIMIZER_STATES
 from convlint.files.languages import LANGUAGES
 from convlint.gpus.gpu import aliases, gpu_names
 from convlint.model.errors import UsageError, suggestion
 from convlint.model.layer import ALLOWANCES, AUTOCAST, MODES, TRACES, Dtype
-from convlint.model.report import SEVERITIES
+from convlint.model.report import FAIL_ON, SEVERITIES
 from convlint.model.runtime import VERSIONS
 from convlint.readers.spec.fields import (
     ALIASES,

@@ -22,13 +22,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}  # of audi
 
 
 @pytest.fixture
-def zoo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def zoo(here: Path) -> Path:
     """Three specs: one that wastes nothing, one in the wrong layout, one with channels that are not aligned."""
-    monkeypatch.chdir(tmp_path)
-    write_spec(tmp_path / "zoo" / "good.yaml")
-    write_spec(tmp_path / "zoo" / "layout.yaml", layout="NCHW")
-    write_spec(tmp_path / "zoo" / "odd.yaml", C=62, K=66)
-    return tmp_path
+    write_spec(here / "zoo" / "good.yaml")
+    write_spec(here / "zoo" / "layout.yaml", layout="NCHW")
+    write_spec(here / "zoo" / "odd.yaml", C=62, K=66)
+    return here
 
 
 def answer(*arguments: str, code: int | None = None) -> dict[str, Any]:

@@ -127,14 +127,11 @@ def test_reports_are_sides_too_from_standard_input_as_well(sides: Any, tmp_path:
     assert document(piped)["networks"] == direct["networks"]
 
 
-def test_two_checkouts_are_matched_by_the_path_below_their_folders(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_two_checkouts_are_matched_by_the_path_below_their_folders(here: Path) -> None:
     for side, text in (("base", NET), ("head", SLOW)):
         for name, content in (("a.yaml", NET), ("b.yaml", text), (f"only-{side}.yaml", NET)):
-            (tmp_path / side / "nets").mkdir(parents=True, exist_ok=True)
-            (tmp_path / side / "nets" / name).write_text(content, encoding="utf-8")
+            (here / side / "nets").mkdir(parents=True, exist_ok=True)
+            (here / side / "nets" / name).write_text(content, encoding="utf-8")
     ran = run("compare", "base", "head")
     assert ran.code == 1
     assert "1 network as before" in ran.out
@@ -154,10 +151,9 @@ def test_two_checkouts_are_matched_by_the_path_below_their_folders(
     ],
     ids=["version", "type", "key", "cut", "deep"],
 )
-def test_what_is_no_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, words: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "old.json").write_text(content, encoding="utf-8")
-    (tmp_path / "new.yaml").write_text(NET, encoding="utf-8")
+def test_what_is_no_report(here: Path, content: str, words: str) -> None:
+    (here / "old.json").write_text(content, encoding="utf-8")
+    (here / "new.yaml").write_text(NET, encoding="utf-8")
     ran = run("compare", "old.json", "new.yaml")
     assert ran.code == 3
     assert words in ran.out
@@ -208,10 +204,9 @@ def test_markdown_for_a_pull_request(sides: Any) -> None:
 
 
 @pytest.fixture
-def video(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "vae.yaml").write_text(VIDEO, encoding="utf-8")
-    return tmp_path
+def video(here: Path) -> Path:
+    (here / "vae.yaml").write_text(VIDEO, encoding="utf-8")
+    return here
 
 
 def test_a_release_that_is_slow_fails_before_anybody_installs_it(video: Path) -> None:
@@ -313,11 +308,10 @@ def test_a_lock_file_counts_whatever_the_spec_states(video: Path) -> None:
     assert network["versions"] == {"tensorrt": ["8.6.1", "10.0"]}
 
 
-def test_folders_are_compared_by_their_own_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_folders_are_compared_by_their_own_paths(here: Path) -> None:
     for path in ("o/a/net.yaml", "n/a/net.yaml", "n/b/more.yaml"):
-        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / path).write_text(NET, encoding="utf-8")
+        (here / path).parent.mkdir(parents=True, exist_ok=True)
+        (here / path).write_text(NET, encoding="utf-8")
     found = document(run("compare", "o", "n", "-o", "json"))
     assert [network["new"]["path"] for network in found["networks"]] == ["n/a/net.yaml"]
     assert (found["only_old"], found["only_new"]) == ([], ["n/b/more.yaml"])

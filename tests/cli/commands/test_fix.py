@@ -16,8 +16,7 @@ OLD, NEW = b"WIDTH = 60\n", b"WIDTH = 64\n"
 
 
 @pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def _here(here: Path) -> None:
     for name in ("a.py", "b.py"):
         Path(name).write_bytes(OLD)
 

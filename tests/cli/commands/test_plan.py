@@ -284,8 +284,7 @@ def test_names_from_files_steer_nothing(plan: Any) -> None:
         assert "\x1b" not in plan(hostile, "-o", form).out
 
 
-def test_a_spec_in_json_stays_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_spec_in_json_stays_json(here: Path) -> None:
     layers = [{"name": "a", "C": 62, "H": 56, "W": 56, "K": 124, "kernel_size": 3}, {"name": "b", "K": 124,
               "kernel_size": 3}]  # fmt: skip
     spec = {"version": 1, "defaults": {"N": 64, "dtype": "fp16", "layout": "NHWC"}, "layers": layers}

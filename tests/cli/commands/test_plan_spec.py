@@ -22,12 +22,6 @@ layers:
 """
 
 
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def planned(*arguments: str, stdin: str = "") -> dict[str, Any]:
     ran = run("plan", *arguments, "-o", "json", "--write", "better.yaml", stdin=stdin)
     return json.loads(ran.out)

@@ -166,8 +166,7 @@ expires = 2030-01-01
 """
 
 
-def test_a_config_with_every_key_fits_and_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_config_with_every_key_fits_and_is_read(here: Path) -> None:
     values = tomllib.loads(FULL_CONFIG)
     assert set(values) == set(CONFIG.schema["properties"])
     assert list(CONFIG.iter_errors(values)) == []
@@ -185,8 +184,7 @@ def test_a_config_with_every_key_fits_and_is_read(tmp_path: Path, monkeypatch: p
      "[[models]]\nname = 'a'\nmodel = 'b:c'\nautocast = 'fp32'", "dtype = 3",
      "[source]\ninputs = '3x8x8'", "[source]\nentry = 3"],
 )  # fmt: skip
-def test_wrong_configs_do_not_fit(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_wrong_configs_do_not_fit(text: str, here: Path) -> None:
     assert list(CONFIG.iter_errors(tomllib.loads(text)))
     Path("convlint.toml").write_text(text)
     assert convlint("config").code == 2

@@ -19,13 +19,12 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(here: Path) -> Path:
     """A folder with a spec that has warnings, and one that fills any pipe."""
-    monkeypatch.chdir(tmp_path)
     Path("net.yaml").write_text(SPEC)
     layers = "".join(f"  - {{ name: layer{i}, {LAYER} }}\n" for i in range(300))
     Path("large.yaml").write_text(f"version: 1\nlayers:\n{layers}")
-    return tmp_path
+    return here
 
 
 def shell(line: str) -> tuple[int, str, str]:

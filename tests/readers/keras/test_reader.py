@@ -309,28 +309,21 @@ def test_what_is_not_known_is_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "of_script", [{"module": None, "registered_name": "mine>Mine"}, {"module": "keras_hub.src.models.vit"}]
+    ("kind", "stated"),
+    [
+        # of a class of the script that runs, Keras names no module
+        ("Mine", {"module": None, "registered_name": "mine>Mine"}),
+        ("Mine", {"module": "keras_hub.src.models.vit"}),
+        # it may have the name of a layer,
+        *((kind, {"module": "mine", "registered_name": kind}) for kind in ("Embedding", "Dense", "Reshape")),
+        # and settings of any name
+        *(("Mine", {"module": "mine", "config": {"name": "m", "layer": of}}) for of in (3, "conv2", {"units": 4})),
+    ],
 )
-def test_a_class_of_a_script_or_of_another_library_is_said(tmp_path: Path, of_script: dict[str, Any]) -> None:
-    """Keras names no module for a class of the script that runs."""
-    mine = {"class_name": "Mine", "name": "m", "config": {"name": "m"}, **of_script}
-    model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
-    assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
-
-
-@pytest.mark.parametrize("kind", ["Embedding", "Dense", "Reshape"])
-def test_a_class_of_ones_own_may_have_the_name_of_a_layer(tmp_path: Path, kind: str) -> None:
-    mine = {"class_name": kind, "name": "m", "config": {"name": "m"}, "module": "mine", "registered_name": kind}
+def test_a_class_of_a_script_or_of_another_library_is_said(tmp_path: Path, kind: str, stated: dict[str, Any]) -> None:
+    mine = {"class_name": kind, "name": "m", "config": {"name": "m"}, **stated}
     model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
     assert f"layer 'm': {kind} is a class of its own" in message(with_config(tmp_path / "m.keras", model))
-
-
-@pytest.mark.parametrize("layer", [3, "conv2", {"units": 4}])
-def test_a_setting_named_layer_may_be_none(tmp_path: Path, layer: object) -> None:
-    """Classes of one's own have settings of any name."""
-    mine = {"class_name": "Mine", "name": "m", "config": {"name": "m", "layer": layer}, "module": "mine"}
-    model = functional("m", [conv("c"), called(mine, ["c", 0, 0])], "m")
-    assert "layer 'm': Mine is a class of its own" in message(with_config(tmp_path / "m.keras", model))
 
 
 def test_steps_of_unknown_shape(tmp_path: Path) -> None:

@@ -333,9 +333,8 @@ class Sized(nn.Module):
 """
 
 
-def test_operations_that_have_a_size_say_where_it_is_stated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "net_with_sizes.py").write_text(SIZED)
-    monkeypatch.chdir(tmp_path)
+def test_operations_that_have_a_size_say_where_it_is_stated(here: Path) -> None:
+    (here / "net_with_sizes.py").write_text(SIZED)
     network, errors = live_models.read("net_with_sizes:Sized", ReadOptions(inputs={"": "2x3x8x8"}))
     assert errors == ()
     lines = SIZED.splitlines()

@@ -373,10 +373,9 @@ def test_torch_is_as_it_was() -> None:
 
 
 @pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, str], None]:
+def project(here: Path) -> Callable[[str, str], None]:
     """Writes a module, whose name no other test uses, into the folder that modules are imported from."""
-    monkeypatch.chdir(tmp_path)
-    return lambda name, text: (tmp_path / f"{name}.py").write_text("from torch import nn\n" + text) and None
+    return lambda name, text: (here / f"{name}.py").write_text("from torch import nn\n" + text) and None
 
 
 @pytest.mark.contract

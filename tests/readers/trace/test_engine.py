@@ -89,11 +89,8 @@ def test_convolutions_have_their_sizes_formats_and_times(tmp_path: Path) -> None
     assert found.notes == ("the whole engine: 720 us a run, of which 20 us in reformats of tensors",)
 
 
-def test_every_command_takes_it_and_times_are_those_of_the_engine(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, layers=(STEM, BODY))
+def test_every_command_takes_it_and_times_are_those_of_the_engine(here: Path) -> None:
+    write(here, layers=(STEM, BODY))
     for command in ("check", "estimate", "plan", "export"):
         assert run(command, "net.engine.graph.json").code in (0, 1)
     document = json.loads(run("check", "net.engine.graph.json", "-o", "json").out)
@@ -106,24 +103,20 @@ def test_every_command_takes_it_and_times_are_those_of_the_engine(
     assert "an engine of TensorRT" in ran.out
 
 
-def test_without_times_or_a_device_it_is_predicted_or_asked_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert "no times of the engine" in network(write(tmp_path, times=None)).notes[0]
-    found = network(write(tmp_path, layers=(STEM, BODY), device=None))
-    (tmp_path / "net.engine.profile.metadata.json").unlink()
-    found = network(write(tmp_path, layers=(STEM, BODY), device=None))
+def test_without_times_or_a_device_it_is_predicted_or_asked_for(here: Path) -> None:
+    assert "no times of the engine" in network(write(here, times=None)).notes[0]
+    found = network(write(here, layers=(STEM, BODY), device=None))
+    (here / "net.engine.profile.metadata.json").unlink()
+    found = network(write(here, layers=(STEM, BODY), device=None))
     assert found.targets == ()
     assert found.notes[1] == "nothing says which GPU timed the engine: --gpu names it"
     document = json.loads(run("check", "net.engine.graph.json", "--gpu", "l4", "-o", "json").out)
     assert document["summary"]["time_us"] == pytest.approx(700.0)
 
 
-def test_open_batches_are_set_as_of_any_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, layers=(conv("a", [tensor("x", [-1, 64, 56, 56])]),), times=None, device=None)
-    assert network(tmp_path / "net.engine.graph.json").layers[0].N is None
+def test_open_batches_are_set_as_of_any_model(here: Path) -> None:
+    write(here, layers=(conv("a", [tensor("x", [-1, 64, 56, 56])]),), times=None, device=None)
+    assert network(here / "net.engine.graph.json").layers[0].N is None
     document = json.loads(run("check", "net.engine.graph.json", "--batch", "16", "-o", "json").out)
     assert document["layers"][0]["N"] == 16
 

@@ -113,11 +113,10 @@ def test_channels_last_is_told_by_strides_and_weights_alone_copy_the_input(tmp_p
 
 
 @pytest.mark.parametrize("suffix", ["json", "json.gz", "pt.trace.json", "pt.trace.json.gz"])
-def test_every_command_takes_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_every_command_takes_it(here: Path, suffix: str) -> None:
     trace = TraceWriter()
     trace.conv(SHAPE, WEIGHT, [(NCHW_TO_NHWC, 60.0), (FPROP, 100.0)])
-    trace.write(tmp_path / f"t.{suffix}")
+    trace.write(here / f"t.{suffix}")
     for command in ("check", "estimate", "plan", "export"):
         assert run(command, f"t.{suffix}").code in (0, 1)
     found = json.loads(run("check", f"t.{suffix}", "-o", "json").out)
@@ -140,10 +139,7 @@ RESNET50 = [
 ]  # fmt: skip
 
 
-def test_a_resnet50_whose_kernels_turn_nchw_around_is_advised_nhwc_at_what_was_measured(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_resnet50_whose_kernels_turn_nchw_around_is_advised_nhwc_at_what_was_measured(here: Path) -> None:
     trace = TraceWriter()
     whole = 0.0
     for C, K, size, stride, side, count in RESNET50:
@@ -151,7 +147,7 @@ def test_a_resnet50_whose_kernels_turn_nchw_around_is_advised_nhwc_at_what_was_m
             own = [(NCHW_TO_NHWC, 120.0), (NCHW_TO_NHWC, 10.0), (FPROP, 200.0)]
             trace.conv((128, C, side, side), (K, C, size, size), own, stride=stride, pad=size // 2)
             whole += 330.0
-    trace.write(tmp_path / "resnet50.json.gz")
+    trace.write(here / "resnet50.json.gz")
     document = json.loads(run("check", "resnet50.json.gz", "-o", "json").out)
     assert sum(layer["calls"] for layer in document["layers"]) == 53
     assert document["summary"]["time_us"] == pytest.approx(whole, rel=1e-4)
@@ -517,8 +513,7 @@ def test_deep_stacks_and_many_warm_ups_take_no_long(tmp_path: Path) -> None:
     assert time.perf_counter() - begin < 30
 
 
-def test_a_step_is_told_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_a_step_is_told_by_its_parts(here: Path) -> None:
     trace = TraceWriter()
     others = {
         "aten::batch_norm": 30.0, "aten::linear": 40.0, "aten::scaled_dot_product_attention": 50.0, "aten::relu_": 7.0,
@@ -531,7 +526,7 @@ def test_a_step_is_told_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyP
         for name, us in others.items():
             trace.operator(name, [("a_kernel", us)])
         trace.step(number, begin)
-    trace.write(tmp_path / "t.json")
+    trace.write(here / "t.json")
     (found,) = json.loads(run("check", "t.json", "-o", "json").out)["networks"]
     assert found["measured_step_parts"] == {
         "convolution": 100.0, "linear": 40.0, "attention": 50.0, "normalisation": 30.0, "pointwise": 7.0, "copy": 3.0,
@@ -547,15 +542,12 @@ def test_a_step_is_told_by_its_parts(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ]  # no sizes are told
 
 
-def test_parts_have_predictions_where_sizes_are_told_and_another_gpu_gets_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_parts_have_predictions_where_sizes_are_told_and_another_gpu_gets_them(here: Path) -> None:
     trace = TraceWriter()
     trace.conv(SHAPE, WEIGHT, [(FPROP, 100.0)])
     trace.operator("aten::relu_", [("a_kernel", 80.0)], ("c10::Half", (64, 64, 256, 256)))
     trace.operator("aten::linear", [("gemm", 90.0)], ("c10::Half", (4096, 4096)), ("c10::Half", (4096, 4096)))
-    trace.write(tmp_path / "t.json")
+    trace.write(here / "t.json")
     (found,) = json.loads(run("check", "t.json", "-o", "json").out)["networks"]
     parts = found["predicted_step_parts"]
     moved = 2 * 2 * 64 * 64 * 256 * 256  # bytes, of 1,555 GB/s
@@ -592,15 +584,14 @@ def test_a_template_of_inductor_is_a_convolution_of_a_compiled_network(tmp_path:
     assert taken(layer, "fprop")[0] == 50.0
 
 
-def test_compiled_kernels_are_parts_by_what_is_fused_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_compiled_kernels_are_parts_by_what_is_fused_in_them(here: Path) -> None:
     trace = TraceWriter()
     trace.conv(SHAPE, WEIGHT, [(FPROP, 100.0)])
     tensor = ("c10::Half", (64, 64, 256, 256))
     trace.operator(
         "triton_poi_fused_convolution_relu_0", [("triton_poi_fused_convolution_relu_0", 70.0)], tensor, tensor
     )
-    trace.write(tmp_path / "t.json")
+    trace.write(here / "t.json")
     report = json.loads(run("check", "t.json", "-o", "json").out)
     (found,) = report["networks"]
     assert found["measured_step_parts"]["pointwise"] == 70.0

@@ -135,24 +135,20 @@ FREEZES = "def freeze(net):\n for m in net.modules():\n  if isinstance(m, nn.Bat
         ({"net.py": "", "train.py": "import net\nmodel.eval()"}, False),
     ],
 )
-def test_norms_that_another_file_holds(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], held: bool
-) -> None:
+def test_norms_that_another_file_holds(here: Path, files: dict[str, str], held: bool) -> None:
     for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text)
-    monkeypatch.chdir(tmp_path)
+        (here / name).parent.mkdir(exist_ok=True)
+        (here / name).write_text(text)
     path = next(iter(files))
     project = Project(".", [path])
     assert FrozenNorms(Machine(project, Frameworks()), ProjectImports(project)).in_file(path) is held
 
 
-def test_files_that_freeze_nothing_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_files_that_freeze_nothing_are_not_run(here: Path) -> None:
     """Among them may be all of a neighbour's repository."""
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "net.py").write_text("class Net:\n pass\n")
-    (tmp_path / "other.py").write_text("import large\nif args.norm == 'bn':\n model.eval()")
-    (tmp_path / "large.py").write_text("x = 1\n")
+    (here / "net.py").write_text("class Net:\n pass\n")
+    (here / "other.py").write_text("import large\nif args.norm == 'bn':\n model.eval()")
+    (here / "large.py").write_text("x = 1\n")
     project = Project(".", ["net.py"])
     machine = Machine(project, Frameworks())
     assert not FrozenNorms(machine, ProjectImports(project)).in_file("net.py")
