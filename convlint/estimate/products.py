@@ -23,7 +23,7 @@ from convlint.model.runtime import Runtime, framework_of
 _BATCHED_SHARE: Final = 0.7
 # cuBLAS's products in fp32: of the peak, in ConvNeXt-T with 64 images on H100; the tile is that of its large kernels.
 _SIMT_SHARE: Final = 0.62
-_SIMT_TILE: Final = 128
+_LARGE_TILE: Final = 128
 _SPLITS: Final = (2, 4, 8, 16, 32)  # of a product's sum, each of so many elements or more. Assumed
 _LEAST_DEPTH: Final = 32
 # Rows of a tile of split products, before and from Volta on. Fit: DeepBench's products (`deepbench_products.csv`).
@@ -111,15 +111,17 @@ class Products(Struct, frozen=True):
         """
         if M == 1:
             return N * K * dtype.bytes * self.us_per_byte + const.KERNEL_US
-        tiles = ceil(M / _SIMT_TILE) * ceil(N / _SIMT_TILE)
+        tiles = self._tiles(M, N)
         if tiles >= self.gpu.sms:
-            flops = 2 * tiles * _SIMT_TILE**2 * K
+            flops = 2 * tiles * _LARGE_TILE**2 * K
             compute_us = 1e6 * flops / (_SIMT_SHARE * self.gpu.peak_flops["fp32"])
             return max(compute_us, self._moving_us(M, N, K, dtype)) + const.KERNEL_US
         return self._split_us(M, N, K, dtype)
 
     def _split_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
-        """A product whose sum is split over more tiles, and summed up; infinite where it is too short for that."""
+        """A product whose sum is split over more tiles, and summed up; infinite where nothing is gained by that."""
+        if self._tiles(M, N) >= self.gpu.sms:
+            return inf
         tile = _SPLIT_ROWS[self.gpu.compute_capability >= "7.0"]
         rows, moving_us = ceil(M / tile) * tile, self._moving_us(M, N, K, dtype)
         times = [
@@ -130,6 +132,9 @@ class Products(Struct, frozen=True):
             for parts in _SPLITS if K // parts >= _LEAST_DEPTH
         ]  # fmt: skip
         return min(times, default=inf)
+
+    def _tiles(self, M: int, N: int) -> int:
+        return ceil(M / _LARGE_TILE) * ceil(N / _LARGE_TILE)
 
     def _moving_us(self, M: int, N: int, K: int, dtype: Dtype) -> float:
         """Both factors and their product, through memory once."""
