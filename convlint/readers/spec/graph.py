@@ -520,7 +520,7 @@ class SpecGraph:
             shape = self.repeats.run(
                 name, mapping.get("weights"), inputs, fields.spans["layer"], self.layers, self.edges
             )
-            self.feeding.update(producer for incoming in inputs for producer in incoming.producers)
+            self._feeds(inputs)
             self.wiring.note("conv", op.text, shape, inputs, {"frozen": self.layers[shape.producers[0]].frozen})
             return shape
         if "N" not in fields.values and op.carrier in ("input", "declared"):  # others take N from what they read
@@ -529,14 +529,20 @@ class SpecGraph:
             fields.values["N"] = self.batch
         if (frozen := self.defaults.of(dims).values.get("frozen")) is not None:
             fields.values.setdefault("frozen", frozen)
-        if normalised(op.text)[0] in PRODUCTS and "K" in fields.values:  # C is then what it reads
-            fields.values["C"] = fields.values["K"]
+        if normalised(op.text)[0] in PRODUCTS:
+            self._feeds(inputs)
+            if "K" in fields.values:  # C is then what it reads
+                fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
         if op.carrier != "declared":
             _divide(shape, fields)
         self.feeding.update(dropped)
         self.wiring.note(op.carrier, op.text, shape, inputs, fields.values, factor_of(op.carrier, mapping))
         return shape
+
+    def _feeds(self, inputs: list[Shape]) -> None:
+        """Notes that what writes these tensors is no head: something with weights reads them."""
+        self.feeding.update(producer for incoming in inputs for producer in incoming.producers)
 
     def _conv(self, name: str, conv: tuple[str, bool], dims: int, fields: Fields, inputs: list[Shape]) -> Shape:
         if len(inputs) > 1:

@@ -237,6 +237,17 @@ def test_its_edge_has_the_producers_of_all_runs() -> None:
     assert [layer.head for layer in found.layers] == [False, False, True]
 
 
+@pytest.mark.parametrize(
+    ("last", "is_head"),
+    [("op: linear, C: 10", False), ("op: dense, C: 9, H: 1, W: 1", False),
+     ("op: relu", True), ("op: global_pool", True)],
+)  # fmt: skip
+def test_what_a_linear_layer_reads_is_no_head(last: str, is_head: bool) -> None:
+    """As in models: the task fixes what the linear layer writes."""
+    found = network(spec(STEM, "K: 131, kernel_size: 3", "op: batchnorm", "op: relu", last))
+    assert [layer.head for layer in found.layers] == [False, is_head]
+
+
 def test_a_layer_that_reads_itself_does_not_produce_what_it_reads() -> None:
     found = network(spec("name: a, C: 8, H: 8, W: 8, K: 8, kernel_size: 1", "name: b, K: 8, kernel_size: 1",
                          "name: c, op: again, weights: b"))  # fmt: skip
