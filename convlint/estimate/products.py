@@ -90,6 +90,7 @@ class Products(Struct, frozen=True):
             pass_us = (pass_time_us(layer, which, self.gpu, self.runtime) or 0.0) / faster
             by_cublas_us = (self._split_us if tensor else self._by_cublas_us)(M, columns, depth, dtype)
             time -= max(0.0, pass_us - by_cublas_us)
+        # Who waits for memory is no faster.
         least_us = len(running_passes(layer, mode)) * self._moving_us(M, N, K, dtype) if faster > 1 else 0.0
         return narrow * max(time, least_us)
 
