@@ -191,7 +191,7 @@ class _Wiring:
         for number in reversed(range(len(self.operations))):
             own = [self.operations[index].work for index in readers.get(number, ()) if index not in views]
             operation = self.operations[number]
-            is_view = operation.kind == "reshape" and operation.work is None and operation.part is None
+            is_view = operation.kind in ("reshape", "view") and operation.work is None and operation.part is None
             if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
                 views.add(number)
         return views
@@ -230,7 +230,8 @@ class _Wiring:
             return self._input(number, operation)
         keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
         if not keeps or (work is not None and any(_parts_read(work, inputs))):
-            return self._sized(operation, "reshape", inputs) if work is None else self._opaque(number, work, inputs)
+            op = "linear" if kind == "linear" else "reshape"
+            return self._sized(operation, op, inputs) if work is None else self._opaque(number, work, inputs)
         shape, name = inputs[0], operation.name
         try:
             if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
