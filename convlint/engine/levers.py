@@ -184,11 +184,16 @@ class Coupling:
             (sentence("part of C of {layers}"), part),
         )
         parts = [Text(what, layers=self._names(which)) for what, which in places if which]
-        named = dict.fromkeys(of.where or of.name for of in (self._network.operations[item] for item in group.linear))
-        text = joined(Text(" and "), [*parts, *([shortened(list(named), _NAMED)] if named else [])])
+        linear = self.linear_layers(group)
+        text = joined(Text(" and "), [*parts, *([shortened(linear, _NAMED)] if linear else [])])
         if group.fixed and widens:
             return Text("{others} with it; but {reason}", others=text, reason=group.fixed[0])
         return Text("{others} with it", others=text)
+
+    def linear_layers(self, group: ChannelGroup) -> list[str]:
+        """The linear layers that read or write a group, as people know them: `linear fc`, `linear at net.py:12`."""
+        linear = (self._network.operations[number] for number in group.linear)
+        return list(dict.fromkeys(operation.where or operation.name for operation in linear))
 
     def _names(self, which: list[int]) -> str:
         return shortened([self.layers[index].name for index in which], _NAMED)
