@@ -73,6 +73,7 @@ FREE = {
     "Written": {},
     "Scaled": {("stem",): ["last"]},
     "Pyramid": {("a",): ["b"]},
+    "Headed": {("a",): [], ("b",): []},
 }  # fmt: skip
 
 
@@ -139,6 +140,17 @@ def test_exported_programs_have_the_same_operations(tmp_path: Path) -> None:
     assert [shown(each) for each in theirs.operations[1:]] == [shown(each) for each in ours.operations[1:]]
     assert theirs.operations[0].name == "x"
     assert theirs.operations[7].where == _bare(ours.operations[7].where)
+
+
+@pytest.mark.parametrize("decomposed", [None, False, True])
+def test_linear_layers_that_share_weights_stay_as_they_are(tmp_path: Path, decomposed: bool | None) -> None:
+    made = wired_nets.Headed()
+    network = live(made, IMAGE) if decomposed is None else stored(tmp_path, made, IMAGE, decomposed=decomposed)
+    widths = {network.layers[group.writers[0]].name: group for group in channels_of(network).groups if group.writers}
+    assert [len(widths[name].linear) for name in ("a", "b")] == [1, 1]
+    for name in ("c", "d"):
+        (reason,) = widths[name].fixed
+        assert re.match(r"(linear|addmm) at .* depends on it", reason)
 
 
 @pytest.mark.contract
