@@ -96,6 +96,18 @@ class Headed(nn.Module):
         return y
 
 
+class Reused(nn.Module):
+    """A linear layer that reads vectors, and every pixel of maps."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.fc, self.last = conv(3, 20), nn.Linear(20, 44), nn.Linear(44, 10)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.stem(x)
+        return self.last(self.fc(x.mean((2, 3)))), self.fc(x.permute(0, 2, 3, 1))
+
+
 class Viewed(nn.Module):
     """A view that keeps no axis of channels, and one that keeps all."""
 

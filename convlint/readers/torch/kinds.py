@@ -97,14 +97,15 @@ class OperatorCall(NamedTuple):
     """A call of an operator.
 
     `reads`: the shapes of the activations among its arguments, in order; `different`: how many distinct tensors these
-    are; `tensors`: how many arguments are tensors, with constants. `written`: the shape of its first result.
-    `argument` returns an argument by its name in the schema: None where it is absent, and an object of another type
+    are; `tensors`: how many arguments are tensors, with constants; `at`: which of these is the first activation.
+    `written`: the shape of its first result. `argument` returns an argument by its name in the schema: None where it is absent, and an object of another type
     where its value is not known.
     """
 
     reads: Sequence[Shape]
     different: int
     tensors: int
+    at: int
     written: Shape
     argument: Callable[[str], Any]
 
@@ -156,18 +157,13 @@ def _unchanged(_: str, call: OperatorCall) -> Effect:
 
 
 def _viewed(_: str, call: OperatorCall) -> Effect:
-    """A view keeps the order of elements: each stays in its place where no size changes, or in one vector of each map.
-
-    A vector is also made a map of one element.
-    """
+    """A view keeps the order of elements: those of a channel stay together, or all those of an image in one vector."""
     before, after = call.reads[0], call.written
-    if len(call.reads) > 1 or None in (*before, *after) or before[0] != after[0]:
+    if None in (*before, *after) or before[0] != after[0]:
         return OPAQUE
-    if before == after:
-        return _IDENTITY
-    if before[1] == after[1] == elements(before[1:]):
-        return _RESIZED
-    return Effect("view") if len(after) == 2 else OPAQUE
+    if before[1] == after[1]:
+        return _pointwise("", call)
+    return Effect("view") if len(after) == 2 and len(call.reads) == 1 else OPAQUE
 
 
 def _spatial(name: str, call: OperatorCall) -> Effect:
@@ -193,11 +189,11 @@ def _reduced(_: str, call: OperatorCall) -> Effect:
     return _RESIZED if keeps and 1 not in reduced and _alone(call) else OPAQUE
 
 
-def _multiplied(_: str, call: OperatorCall) -> Effect:
+def _multiplied(name: str, call: OperatorCall) -> Effect:
     """A product of vectors, one for each image, with a matrix that is no activation."""
     shapes = (*call.reads, call.written)
     of_vectors = len(call.reads) == 1 and call.tensors > 1 and all(len(shape) == 2 for shape in shapes)
-    return Effect("linear") if of_vectors and call.reads[0][0] == call.written[0] else OPAQUE
+    return Effect("linear") if of_vectors and call.at == (name == "addmm") else OPAQUE
 
 
 def _sliced(name: str, call: OperatorCall) -> Effect:
@@ -286,7 +282,8 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
-    **dict.fromkeys(("expand", "expand_as"), lambda _, call: _RESIZED if _alone(call) else OPAQUE),
+    "expand": lambda _, call: _RESIZED if _alone(call) else OPAQUE,
+    "expand_as": _pointwise,
     **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 

@@ -201,8 +201,6 @@ def _place(call: ConvCall, path: str, *, entry: bool) -> tuple[str, dict[str, Sp
 
 
 MOST_NOTED = 100_000  # operations of one network; if there are more, none is returned
-# operators that take sizes alone from the second tensor that they read
-_SHAPED_AS = frozenset(("aten::expand_as", "aten::reshape_as", "aten::view_as"))
 # operators that take nothing but a dtype and a device from the tensor that they read
 _MAKERS = frozenset(f"aten::new_{what}" for what in ("empty", "zeros", "ones", "full", "tensor", "empty_strided"))
 
@@ -225,7 +223,7 @@ class TracedOperations:
         # becomes an operation when it first is.
         self._aside: dict[Hashable, tuple[int, Shape, str]] = {}
         self._uses_of_name: Counter[str] = Counter()
-        self._multiplied: dict[Hashable, list[int]] = {}  # a matrix -> the linear layers with it as their weights
+        self._multiplied: dict[Hashable, list[int]] = {}  # a constant -> what multiplies with it, or is opaque
         self._reads = 0
         self._outputs: set[int] | None = None
 
@@ -283,8 +281,9 @@ class TracedOperations:
         are called only where that is needed, since they walk the stack. `base_of` gives the tensor that one is a view
         of, such as the weights behind their transpose.
         """
-        keys = list(reads)[: 1 if name in _SHAPED_AS else None]
-        numbers = [number for key in keys if (number := self._number(key)) is not None]
+        keys = list(reads)
+        found = [self._number(key) for key in keys]
+        numbers = [number for number in found if number is not None]
         if not numbers or not written or name in _MAKERS:
             return
         inputs = tuple(dict.fromkeys(numbers))
@@ -303,7 +302,8 @@ class TracedOperations:
         if not in_place and self._number_of.get(key) in inputs:  # handed on as it is
             return
         shapes = [self._shapes[number] for number in numbers]
-        effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), shape, argument))
+        at = found.index(numbers[0])
+        effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), at, shape, argument))
         short = plain(name)
         located = effect.kind in _LOCATED or effect.groups > 1 or len(written) > 1
         text = _at(short, where()) if located else ""
@@ -317,10 +317,9 @@ class TracedOperations:
             where=text, constants=fixed, built=built, work=work, part=parts[0], detached=detached,
             frozen=work is not None and work.weights > 0 and not learned,
         )  # fmt: skip
-        if effect.kind == "linear":
-            for key in keys:
-                if self._number_of.get(key) is None:
-                    self._multiplied.setdefault(base_of(key), []).append(first)
+        for key, number in zip(keys, found, strict=True) if effect.kind in ("linear", "reshape") else ():
+            if number is None:
+                self._multiplied.setdefault(base_of(key), []).append(first)
         for (key, shape), part in zip(written[1:], parts[1:], strict=True):
             if effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text

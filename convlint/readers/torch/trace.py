@@ -260,6 +260,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
     def _operation(self, func: Any, args: Any, kwargs: Any, result: Any, writes: bool, base: Tensor | None) -> None:
         arguments = list(tensors_of(args if not kwargs else (*args, *kwargs.values())))
         constants = [tensor for tensor in arguments if not self.operations.knows(id(tensor))]
+        self._alive += constants  # what else is computed of the same weights, tells their id
         written = list(tensors_of((result,))) or (arguments if writes else ())  # some that write return nothing
         self.operations.note(
             func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],

@@ -96,6 +96,8 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "reflect": (lambda x, _: F.pad(x, (1, 1, 1, 1), mode="reflect"), "resize"),
     "crop": (lambda x, _: x[:, :, 1:-1, ::2], "resize"),
     "expand": (lambda x, _: x.mean((2, 3), keepdim=True).expand(-1, -1, 3, 3), "resize"),
+    "expand_as": (lambda x, y: x.mean((2, 3), keepdim=True).expand_as(y), "add"),
+    "flattened_mean": (lambda x, _: x.flatten(2).mean(2)[:, :, None, None], "resize"),
     "sum": (lambda x, y: x + y, "add"),
     "gate": (lambda x, y: x * y.mean((2, 3), keepdim=True).sigmoid(), "add"),
     "lerp": (lambda x, y: torch.lerp(x, y, 0.5), "add"),
@@ -187,7 +189,8 @@ def test_live_traces_and_exported_programs_agree(tmp_path: Path) -> None:
 
 
 def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> OperatorCall:
-    return OperatorCall(reads, len(set(reads)), given.pop("tensors", len(reads)), written, given.get)
+    tensors, at = given.pop("tensors", len(reads)), given.pop("at", 0)
+    return OperatorCall(reads, len(set(reads)), tensors, at, written, given.get)
 
 
 ONE = (2, 1, 8, 8)
@@ -224,11 +227,18 @@ ONE = (2, 1, 8, 8)
         ("aten::view", step((2, 8, 1, 1), written=(2, 8)), Effect("resize")),
         ("aten::view", step((2, 8), written=(2, 8, 1, 1)), Effect("resize")),
         ("aten::view", step((2, 8), written=(2, 2, 4)), OPAQUE),
+        ("aten::view", step((2, 8, 4, 4), written=(2, 8, 16)), Effect("resize")),
+        ("aten::view_as", step((2, 8), (2, 8, 1, 1), written=(2, 8, 1, 1)), Effect("add")),
+        ("aten::view_as", step((2, 1, 16), (2, 16, 1, 1), written=(2, 16, 1, 1)), OPAQUE),
+        ("aten::reshape_as", step((2, 8, 4, 4), (2, 8, 16), written=(2, 8, 16)), Effect("add")),
         ("aten::mean", step((2, 8, 4, 4), written=(2, 8), dim=[-1, -2], keepdim=False), Effect("resize")),
         ("aten::mean", step((8, 8, 4, 4), written=(8, 8), dim=[2, 0], keepdim=False), OPAQUE),
         ("aten::mean", step((2, 4, 4, 4), written=(2, 4), dim=[1, 2], keepdim=False), OPAQUE),
         ("aten::linear", step((2, 8), written=(2, 5), tensors=2), Effect("linear")),
         ("aten::linear", step((2, 7, 8), written=(2, 7, 5), tensors=2), OPAQUE),
+        ("aten::addmm", step((2, 8), written=(2, 5), tensors=3, at=1), Effect("linear")),
+        ("aten::addmm", step((2, 8), written=(2, 8), tensors=3), OPAQUE),  # added to a product of constants
+        ("aten::mm", step((2, 8), written=(2, 8), tensors=2, at=1), OPAQUE),  # whose rows are mixed
         ("aten::mm", step((2, 8), (8, 5), written=(2, 5)), OPAQUE),
         ("aten::relu", step((2,) * 6, written=(2,) * 6), OPAQUE),
     ],

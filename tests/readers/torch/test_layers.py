@@ -153,6 +153,13 @@ def test_linear_layers_that_share_weights_stay_as_they_are(tmp_path: Path, decom
         assert re.match(r"(linear|addmm) at .* depends on it", reason)
 
 
+@pytest.mark.parametrize("decomposed", [None, False, True])
+def test_a_linear_layer_that_reads_pixels_too_stays_as_it_is(tmp_path: Path, decomposed: bool | None) -> None:
+    made = wired_nets.Reused()
+    network = live(made, IMAGE) if decomposed is None else stored(tmp_path, made, IMAGE, decomposed=decomposed)
+    assert not [group for group in channels_of(network).groups if not group.fixed]
+
+
 @pytest.mark.contract
 def test_what_fixes_channels_is_told_with_its_line(tmp_path: Path) -> None:
     for network in (live(wired_nets.Viewed(), IMAGE), stored(tmp_path, wired_nets.Viewed(), IMAGE)):
