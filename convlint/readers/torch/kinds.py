@@ -98,8 +98,8 @@ class OperatorCall(NamedTuple):
 
     `reads`: the shapes of the activations among its arguments, in order; `different`: how many distinct tensors these
     are; `tensors`: how many arguments are tensors, with constants; `at`: which of these is the first activation.
-    `written`: the shape of its first result. `argument` returns an argument by its name in the schema: None where it is absent, and an object of another type
-    where its value is not known.
+    `written`: the shape of its first result. `argument` returns an argument by its name in the schema: None where it
+    is absent, and an object of another type where its value is not known.
     """
 
     reads: Sequence[Shape]

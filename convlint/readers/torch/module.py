@@ -21,6 +21,7 @@ import torch.utils.checkpoint
 from msgspec.structs import replace
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import is_lazy
 from torch.utils._pytree import tree_map
 
 from convlint.files.languages import plural
@@ -425,7 +426,7 @@ def _in_half_precision(module: Any, inputs: Any) -> None:
 def _in_channels_last(module: Any) -> None:
     """Puts the filters of images and of volumes into channels_last; `module.to` would do so for one of them only."""
     for parameter in module.parameters():
-        if parameter.dim() in CHANNELS_LAST:
+        if not is_lazy(parameter) and parameter.dim() in CHANNELS_LAST:  # a lazy module learns its sizes from a map
             parameter.data = parameter.data.to(memory_format=CHANNELS_LAST[parameter.dim()])
 
 

@@ -568,6 +568,14 @@ def test_a_view_that_would_refuse_channels_last_is_found(project, how: str, line
     sys.modules.pop("heads", None)
 
 
+def test_lazy_modules_run_in_channels_last(project):
+    project("lazily", "from torch import nn\nclass Net(nn.Sequential):\n    def __init__(self):\n"
+                      "        super().__init__(nn.LazyConv2d(8, 3), nn.Flatten(), nn.LazyLinear(9))\n")  # fmt: skip
+    network = one("lazily:Net", "1x4x8x8", channels_last=True)
+    assert [(layer.C, layer.K) for layer in network.layers] == [(4, 8)]
+    sys.modules.pop("lazily", None)
+
+
 @pytest.mark.usefixtures("modes")
 @pytest.mark.parametrize(
     ("name", "shape", "said"),
