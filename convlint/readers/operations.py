@@ -121,7 +121,7 @@ class Operations:
         self._met: list[Operation] = []
         self._apart: dict[int, str] = {}  # call -> why its channels cannot change
         self._weights: dict[int, int] = {}  # call -> the first call with the same weights
-        self.multiplied: dict[str, list[int]] = {}  # the name of a matrix -> the linear layers that have it
+        self.multiplied: dict[str, list[int]] = {}  # the name of a constant -> what multiplies with it, or is opaque
 
     def add(
         self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
@@ -279,7 +279,7 @@ WITH_WEIGHTS: frozenset[WorkKind] = frozenset((*BATCH_NORMS, "layer norm", "grou
 
 
 def with_shared_weights(operations: Sequence[Operation], sharing: Iterable[Sequence[int]]) -> list[Operation]:
-    """The operations; linear layers that have the same weights are opaque. `sharing` has the numbers of each matrix."""
+    """The operations; linear layers whose weights others read too are opaque. `sharing` has the readers of each."""
     result = list(operations)
     for numbers in sharing:
         for number in numbers if len(numbers) > 1 else ():

@@ -236,8 +236,15 @@ def _any_axis(given: Given) -> Effect | None:
 
 
 def _reduction(given: Given) -> Effect | None:
-    """A reduction over axes of space alone; not of one channel, which would be of size 1 also when reduced."""
-    before = given.before[0]
+    """A reduction over axes of space alone; not of one channel, which would be of size 1 also when reduced.
+
+    Those that keep no axis of space are told by sizes that no other axis has.
+    """
+    before, after = given.before[0], given.after
+    if before is not None and after is not None and len(after) == 2 < len(before):
+        others = [size for axis, size in enumerate(before) if axis not in (0, given.axis)]
+        kept = after == (before[0], before[given.axis]) and {None, *after}.isdisjoint(others)
+        return Effect("resize") if kept else None
     return Effect("resize", given.axis) if _keeps_channels(given) and before and before[given.axis] != 1 else None
 
 
@@ -400,8 +407,10 @@ class GraphOperations(Operations):
             self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
             self._rows_of_groups.add(len(self._met))
-        if effect is not None and effect.kind == "linear":
-            self.multiplied.setdefault(self._made_of.get(names[1], names[1]), []).append(self.count)
+        multiplied = names if effect is None else names[1:2] if effect.kind == "linear" else ()
+        for constant in multiplied:
+            if constant not in self._maps:
+                self.multiplied.setdefault(self._made_of.get(constant, constant), []).append(self.count)
         if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
                 number = self.opaque(name, _label(node), inputs, shape, work=work)

@@ -77,7 +77,8 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("ReduceMean", {}, [[2, 3]], "resize", 12, 1, 1),
     ("ReduceMean", {}, [[1]], "reshape", 1, 8, 6),
     ("ReduceMean", {}, [[1, 2, 3]], "reshape", 1, 1, 1),
-    ("ReduceMean", {"keepdims": 0}, [[2, 3]], "reshape", 12, 1, 1),
+    ("ReduceMean", {"keepdims": 0}, [[2, 3]], "resize", 12, 1, 1),
+    ("ReduceMean", {"keepdims": 0}, [[1, 3]], "reshape", 8, 1, 1),
     ("ReduceMax", {"keepdims": 0}, [[1]], "reshape", 8, 1, 6),
     ("Resize", {"mode": "nearest"}, ["", [1.0, 1.0, 2.0, 2.0]], "resize", 12, 16, 12),
     ("Resize", {"mode": "nearest"}, ["", [1.0, 2.0, 1.0, 1.0]], "reshape", 24, 8, 6),
@@ -320,6 +321,27 @@ def test_linear_layers_with_the_same_weights_stay_as_they_are(tmp_path: Path) ->
     network = graph.read(tmp_path, graph.node("Add", first, other))
     assert written(network, a).fixed == (f"MatMul {first} depends on it",)
     assert written(network, b).fixed == (f"MatMul {other} depends on it",)
+
+
+def test_a_linear_layer_that_reads_pixels_too_stays_as_it_is(tmp_path: Path) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    weights = graph.constant(12, 10)
+    first = graph.node("MatMul", graph.node("Flatten", graph.node("GlobalAveragePool", a)), weights)
+    pixels = graph.node("MatMul", graph.node("Reshape", graph.node("Transpose", a, perm=[0, 2, 3, 1]),
+                                             graph.numbers(2, 48, 12)), weights)  # fmt: skip
+    network = graph.read(tmp_path, graph.node("MatMul", first, graph.constant(10, 4)), pixels)
+    assert not [group for group in channels_of(network).groups if not group.fixed]
+
+
+@pytest.mark.parametrize("square", [False, True])
+def test_a_mean_over_all_pixels_makes_a_vector_where_its_sizes_tell(tmp_path: Path, square: bool) -> None:
+    """Sizes do not say which axis is gone where another is as long."""
+    graph = Graph()
+    a = graph.conv("x", 3, 8 if square else 12)
+    mean = graph.node("ReduceMean", a, graph.numbers(2, 3), keepdims=0)
+    network = graph.read(tmp_path, graph.node("MatMul", mean, graph.constant(8 if square else 12, 10)))
+    assert bool(written(network, a).fixed) is square
 
 
 def test_each_output_has_its_own_operation(tmp_path: Path) -> None:
