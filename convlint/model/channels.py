@@ -208,7 +208,7 @@ class _Walk:
     def _kept(self, operation: Operation, axes: list[Axis]) -> Axis | None:
         """The axis of an operation that hands on the channels of its inputs; None where it has to be opaque."""
         kind, C = operation.kind, operation.C
-        if len(axes) > 1 and kind not in ("add", "concat"):
+        if len(axes) > 1 and kind not in ("add", "concat", "resize"):  # a resize may take the sizes of another tensor
             return None
         if kind == "concat":
             joined = tuple(part for axis in axes for part in axis)

@@ -454,6 +454,20 @@ def frozen_norm_weights() -> FrozenNorm:
     return net
 
 
+class Judged(nn.Module):
+    """One linear layer for two maps, and one behind it that only one of them reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.left, self.right = (nn.Conv2d(c, k, 1) for c, k in ((3, 12), (12, 20), (12, 20)))
+        self.shared, self.last, self.head = nn.Linear(20, 44), nn.Conv2d(44, 8, 1), nn.Linear(44, 10)
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.stem(x).relu()
+        left, right = (self.shared(conv(x).flatten(2).mean(2)) for conv in (self.left, self.right))
+        return self.last(left[:, :, None, None]), self.head(right.relu())
+
+
 class Flattened(nn.Module):
     """A classifier of a whole map, behind a gate of linear layers."""
 

@@ -220,14 +220,19 @@ class _Wiring:
             shape = self._conv(number, operation, operation.layer)
         else:
             shape = self._carrier(number, operation)
-            own = operation.work.kind if self.states_step and operation.work is not None else "linear"
+            own = operation.work.kind if self.states_step and operation.work is not None else "product"
             if self.uses[number] == "written" and operation.kind == "reshape" and own not in _OPAQUE:
-                # Its word says that it keeps channels, which belong to layers here.
-                sizes = {axis: getattr(shape, axis) for axis in ("C", *_AXES[(shape.dims or 2) - 1])}
-                shape = self._stated(f"{shape.source} view", "reshape", sizes, shape.dims or 2, [shape])
+                shape = self._fixed(
+                    shape
+                )  # its word says that it keeps channels, or begins some; layers here have them
         if operation.output and operation.kind not in ("input", "reshape"):
             self.outputs[shape.source] = None
         return shape
+
+    def _fixed(self, shape: Shape) -> Shape:
+        """The shape as a view of stated sizes, which keep what it reads and hands on as wide as it is."""
+        sizes = {axis: getattr(shape, axis) for axis in ("C", *_AXES[(shape.dims or 2) - 1])}
+        return self._stated(f"{shape.source} view", "reshape", sizes, shape.dims or 2, [shape])
 
     def _carrier(self, number: int, operation: Operation) -> Shape:
         """Writes the item of an operation that is no convolution, if it needs one."""
@@ -276,6 +281,9 @@ class _Wiring:
             return self.items.put(name, "pad", [shape], {**_dims(dims, shape.dims), "padding": more})
         if pads and work is not None and (steps := _steps(shape, sizes)):
             return self.items.put(name, "downsample", [shape], {**_dims(dims, shape.dims), "scale": compact(steps)})
+        is_view = kind == "resize" and operation.work is None and self.states_step
+        if is_view and elements_of(shape) == elements_of(replace(shape, **{"D": 1, "H": 1, **sizes})):
+            return shape  # of the same elements, which other operations read as they are
         op = _POOLS.get(work.kind, "") if work is not None else "crop" if self.states_step else ""
         return self._resized(name, shape, sizes, dims, op) if kind == "resize" else shape
 
@@ -337,6 +345,8 @@ class _Wiring:
             _, rows, C, K = work.product
             of_map = rows == self._N and elements_of(shape) == rows * K
             shape = shape if of_map else self._with_channels(shape, K)
+            if shape is inputs[0] and operation.kind == "reshape" and self.uses[operation.inputs[0]] == "written":
+                shape = self._fixed(shape)
             axes = _AXES[(shape.dims or 2) - 1]
             sizes = {"C": C, **{axis: 1 if of_map else getattr(shape, axis) for axis in axes}}
             stated = {} if work.weights > C * K else {"bias": False}
@@ -514,7 +524,7 @@ _ABOUT = 0.01  # of the elements that an operation reads: a parameter of it is n
 _FEW = 65_536  # elements, which take no time beside the launch
 _OF_CHANNELS: frozenset[WorkKind] = frozenset(("linear", "layer norm", "attention", "reduce"))
 # Whose items keep no channels; what reads a mean over positions is a classifier.
-_OPAQUE: frozenset[WorkKind] = frozenset(("linear", "product", "group norm", "copy", "reduce"))
+_OPAQUE: frozenset[WorkKind] = frozenset(("product", "group norm", "copy", "reduce"))
 _POOLS: Mapping[WorkKind, str] = {"max pool": "maxpool", "pool": "avgpool", "resize": "resize"}
 _WORDS: Mapping[WorkKind, str] = {
     "batch norm": "norm", "frozen norm": "frozen_batchnorm", "layer norm": "layernorm", "group norm": "groupnorm",

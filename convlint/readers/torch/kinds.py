@@ -162,8 +162,8 @@ def _viewed(_: str, call: OperatorCall) -> Effect:
     if None in (*before, *after) or before[0] != after[0]:
         return OPAQUE
     if before[1] == after[1]:
-        return _pointwise("", call)
-    return Effect("view") if len(after) == 2 and len(call.reads) == 1 else OPAQUE
+        return _IDENTITY if before == after and call.different == 1 else _RESIZED
+    return Effect("view") if len(after) == 2 and call.different == 1 else OPAQUE
 
 
 def _spatial(name: str, call: OperatorCall) -> Effect:
@@ -282,8 +282,9 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
-    "expand": lambda _, call: _RESIZED if _alone(call) else OPAQUE,
-    "expand_as": _pointwise,
+    **dict.fromkeys(
+        ("expand", "expand_as"), lambda _, call: _RESIZED if call.reads[0][1] == call.written[1] else OPAQUE
+    ),
     **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 
