@@ -529,9 +529,91 @@ def _held_out(call: ast.Call, statement: ast.stmt, segment: Segment) -> bool:
     return any(word in owner for word in ("val", "test", "eval")) and "train" not in owner
 
 
-# The answer for a program
+# Loaders that stack what they shuffle: any two items may meet in a batch, so that all have one size
 
 Evidence = tuple[tuple[str, Location], ...]
+# A loader without a batch size has one of 1.
+_ALONE = re.compile(
+    rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
+)
+_LOADS = re.compile(rb"\bDataLoader\s*\(")
+_OPTION = re.compile(rb"add_argument\(")
+_LOADER = ("dataset", "batch_size", "shuffle")
+_KEEPING = frozenset((
+    *_LOADER, "num_workers", "pin_memory", "drop_last", "timeout", "worker_init_fn", "prefetch_factor", "generator",
+    "persistent_workers", "pin_memory_device",
+))  # fmt: skip
+
+
+def stacked(reached: Reached) -> Evidence:
+    """Return the loaders that stack shuffled items; none if one of the program's loaders may not stack."""
+    found: list[tuple[str, Location]] = []
+    if reached.having(_ALONE):
+        return ()
+    for segment in reached.having(_LOADS):
+        calls = segment.once(_loads)
+        if calls and (segment.unit is None or _repeats(segment, calls, reached)):
+            return ()
+        for call in calls:
+            given = dict(zip(_LOADER, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+            size = _batch(given.get("batch_size"), segment, reached)
+            if size < 2 or not _KEEPING.issuperset(given) or segment.unit is None:
+                return ()
+            if ast.unparse(given.get("shuffle", call)) == "True":
+                found.append((f"DataLoader stacks {size} of them", segment.unit.file.locate(call)))
+    return tuple(found)
+
+
+def _loads(segment: Segment) -> list[ast.Call]:
+    """Return the calls of a segment that construct PyTorch's loaders."""
+    calls = (node for node in parts(segment) if isinstance(node, ast.Call) and last_name(node.func) == "DataLoader")
+    unit = segment.unit
+    return [call for call in calls if unit is None or unit.full_name(call.func).startswith("torch.utils.data.")]
+
+
+def _repeats(segment: Segment, loads: list[ast.Call], reached: Reached) -> bool:
+    """Whether loaders are constructed in a loop, whose data sets may have different sizes."""
+    here = {id(call) for call in loads}
+    names = {segment.name, segment.cls} - {""}
+    called = (call for other in reached for calls, _ in other.once(_loops) for call in calls)
+    return any(id(call) in here or last_name(call.func) in names for call in called)
+
+
+def _batch(size: ast.expr | None, segment: Segment, reached: Reached) -> int:
+    """Return the size of a batch: a number, that of a variable, or the default of an option; 0 if unknown."""
+    match size:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            given = bound_in(segment.body).get(name, []) if isinstance(size, ast.Name) else []
+            unit = segment.unit
+            if not given and unit is not None and isinstance(size, ast.Name):
+                given = unit.assigned.get(name, [])
+            options = [option for part in reached.having(_OPTION) for option in part.once(_options)]
+            plain = _plain(name)
+            defaults = given or [default for option, default in options if option == plain]
+            numbers = [value.value if isinstance(value, ast.Constant) else 0 for value in defaults]
+            return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
+    return 0
+
+
+def _options(segment: Segment) -> list[tuple[str, ast.expr | None]]:
+    """Return the options of the command line that a segment states, each with its default."""
+    calls = [node for node in parts(segment) if isinstance(node, ast.Call) and last_name(node.func) == "add_argument"]
+    return [
+        (_plain(word.value), next(iter(_keywords(call, ("default",))), None))
+        for call in calls
+        for word in call.args
+        if isinstance(word, ast.Constant) and isinstance(word.value, str)
+    ]
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+# The answer for a program
+
 
 # Text of code that may vary the size outside of the data set: it makes the answer unknown
 _DOUBT = re.compile(
@@ -539,10 +621,6 @@ _DOUBT = re.compile(
     rb"progressive_resiz|grow_size|random_size|sizes?\s*=\s*random|img_?scales|variable_size|keep_ratio|"
     rb"interpolate\([^)\n]*rand|bucket",
     re.IGNORECASE,
-)
-# A loader without a batch size has one of 1.
-_ALONE = re.compile(
-    rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
 )
 
 
@@ -565,7 +643,9 @@ def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
     varying = [data for data in sets if data.size == "varying"]
     if varying and len(varying) == len(sets):
         return False, tuple(data.settled for data in varying if data.settled is not None)
-    if not sets or any(data.size != "fixed" for data in sets) or reached.having(_DOUBT):
+    known = bool(sets) and all(data.size == "fixed" for data in sets)
+    shown = () if known or varying else stacked(reached)
+    if not (known or shown) or reached.having(_DOUBT):
         return None, ()
     if rescaled(reached) or grows(reached) or any(segment.once(_scales_at_random) for segment in reached):
         return None, ()
@@ -573,10 +653,10 @@ def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
     if reached.having(_ALONE) and any(data.held_out and data.size != "fixed" for data in every_set):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.
-    if reached.having(_COLLATES) and not all(data.settled for data in sets):
+    if reached.having(_COLLATES) and not (known and all(data.settled for data in sets)):
         return None, ()
-    shown = [pair for data in sets for pair in ((data.name, data.at), data.settled) if pair is not None]
-    return True, tuple(dict.fromkeys(shown))
+    pairs = shown or (pair for data in sets for pair in ((data.name, data.at), data.settled) if pair is not None)
+    return True, tuple(dict.fromkeys(pairs))
 
 
 def _collated(segment: Segment) -> Evidence:
