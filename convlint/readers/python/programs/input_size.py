@@ -539,9 +539,10 @@ _ALONE = re.compile(
 _LOADS = re.compile(rb"\bDataLoader\s*\(")
 _OPTION = re.compile(rb"add_argument\(")
 _LOADER = ("dataset", "batch_size", "shuffle")
+_SAMPLERS = ("torch.utils.data.RandomSampler", "torch.utils.data.distributed.DistributedSampler")
 _KEEPING = frozenset((
-    *_LOADER, "num_workers", "pin_memory", "drop_last", "timeout", "worker_init_fn", "prefetch_factor", "generator",
-    "persistent_workers", "pin_memory_device",
+    *_LOADER, "sampler", "num_workers", "pin_memory", "drop_last", "timeout", "worker_init_fn", "prefetch_factor",
+    "generator", "persistent_workers", "pin_memory_device",
 ))  # fmt: skip
 
 
@@ -559,9 +560,17 @@ def stacked(reached: Reached) -> Evidence:
             size = _batch(given.get("batch_size"), segment, reached)
             if size < 2 or not _KEEPING.issuperset(given) or segment.unit is None:
                 return ()
-            if ast.unparse(given.get("shuffle", call)) == "True":
+            if _shuffles(given, segment, segment.unit):
                 found.append((f"DataLoader stacks {size} of them", segment.unit.file.locate(call)))
     return tuple(found)
+
+
+def _of_data(segment: Segment) -> bool:
+    """Whether a segment is code of a data set or transform."""
+    if segment.name in ("__getitem__", "__call__") or not segment.cls or segment.unit is None:
+        return segment.name in ("__getitem__", "__call__")
+    node = segment.unit.meaning(segment.cls).node
+    return isinstance(node, ast.ClassDef) and _is_data_set(node, segment.unit)
 
 
 def _loads(segment: Segment) -> list[ast.Call]:
@@ -574,27 +583,57 @@ def _loads(segment: Segment) -> list[ast.Call]:
 def _repeats(segment: Segment, loads: list[ast.Call], reached: Reached) -> bool:
     """Whether loaders are constructed in a loop, whose data sets may have different sizes."""
     here = {id(call) for call in loads}
-    names = {segment.name, segment.cls} - {""}
-    called = (call for other in reached for calls, _ in other.once(_loops) for call in calls)
-    return any(id(call) in here or last_name(call.func) in names for call in called)
+    return any(
+        id(call) in here or _calls(call, segment, other.unit)
+        for other in reached
+        for calls, _ in other.once(_loops)
+        for call in calls
+    )
+
+
+def _calls(call: ast.Call, segment: Segment, unit: SourceUnit | None) -> bool:
+    """Whether the call may run the segment: a function, or the constructor or any method of a class."""
+    name = last_name(call.func)
+    if segment.cls:
+        return name in (segment.cls, segment.name)
+    return bool(name) and name == segment.name and unit is not None and unit.resolve(call.func).node is segment.node
+
+
+def _shuffles(given: dict[str, ast.expr], segment: Segment, unit: SourceUnit) -> bool:
+    """Whether a loader takes its items in an order that is drawn anew."""
+    sampler, shuffle = given.get("sampler"), ast.unparse(given["shuffle"]) if "shuffle" in given else ""
+    if sampler is None:
+        return shuffle == "True"
+    values = [inner for value in _given(sampler, segment) for inner in _either(value)]
+    nothing = [value for value in values if isinstance(value, ast.Constant) and value.value is None]
+    drawn = [value for value in values if isinstance(value, ast.Call) and unit.full_name(value.func) in _SAMPLERS]
+    return bool(drawn) and len(nothing) + len(drawn) == len(values) and (not nothing or shuffle.endswith(" is None"))
+
+
+def _either(node: ast.expr | None) -> Iterator[ast.expr | None]:
+    if isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+    else:
+        yield node
+
+
+def _given(node: ast.expr, segment: Segment) -> list[ast.expr | None]:
+    """Return the values that a variable of a segment, or of its file, may have; any other expression itself."""
+    if not isinstance(node, ast.Name):
+        return [node]
+    return bound_in(segment.body).get(node.id) or (segment.unit.assigned.get(node.id, []) if segment.unit else [])
 
 
 def _batch(size: ast.expr | None, segment: Segment, reached: Reached) -> int:
     """Return the size of a batch: a number, that of a variable, or the default of an option; 0 if unknown."""
-    match size:
-        case ast.Constant(value=int(number)):
-            return number
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            given = bound_in(segment.body).get(name, []) if isinstance(size, ast.Name) else []
-            unit = segment.unit
-            if not given and unit is not None and isinstance(size, ast.Name):
-                given = unit.assigned.get(name, [])
-            options = [option for part in reached.having(_OPTION) for option in part.once(_options)]
-            plain = _plain(name)
-            defaults = given or [default for option, default in options if option == plain]
-            numbers = [value.value if isinstance(value, ast.Constant) else 0 for value in defaults]
-            return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
-    return 0
+    values = _given(size, segment) if size is not None else []
+    if isinstance(size, ast.Attribute) or (isinstance(size, ast.Name) and not values):
+        name = _plain(size.attr if isinstance(size, ast.Attribute) else size.id)
+        values = [
+            default for part in reached.having(_OPTION) for option, default in part.once(_options) if option == name
+        ]
+    numbers = [value.value if isinstance(value, ast.Constant) else None for value in values]
+    return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
 
 
 def _options(segment: Segment) -> list[tuple[str, ast.expr | None]]:
@@ -645,9 +684,16 @@ def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
         return False, tuple(data.settled for data in varying if data.settled is not None)
     known = bool(sets) and all(data.size == "fixed" for data in sets)
     shown = () if known or varying else stacked(reached)
-    if not (known or shown) or reached.having(_DOUBT):
+    if not (known or shown):
         return None, ()
-    if rescaled(reached) or grows(reached) or any(segment.once(_scales_at_random) for segment in reached):
+    if shown:  # whatever the data sets draw, they give items that can be stacked
+        reached = Reached(segment for segment in reached if not segment.once(_of_data))
+    if (
+        reached.having(_DOUBT)
+        or rescaled(reached)
+        or grows(reached)
+        or any(segment.once(_scales_at_random) for segment in reached)
+    ):
         return None, ()
     # cuDNN would tune for each size in an evaluation too, which reads images of several sizes one by one.
     if reached.having(_ALONE) and any(data.held_out and data.size != "fixed" for data in every_set):

@@ -423,6 +423,7 @@ def fit(data):
         assert program(tmp_path, HEAD + self.MAKER + text).fixed_input_size is True
 
 
+SAMPLERS = "from torch.utils.data import RandomSampler\nfrom torch.utils.data.distributed import DistributedSampler\n"
 OWN = """
 class Scans(Dataset):
     def __getitem__(self, index):
@@ -452,7 +453,31 @@ TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
             "train = DataLoader(Scans(p), 12, shuffle=True)\nval = DataLoader(Scans(v), 2)",
             ["DataLoader stacks 12 of them"],
         ),
+        (
+            "train = DataLoader(Scans(p), 12, shuffle=True)\nfor x in y:\n    model.get_loader()",
+            ["DataLoader stacks 12 of them"],
+        ),
+        ("train = DataLoader(Scans(p), 12, shuffle=True)\nfor x in y:\n    x[0]()", ["DataLoader stacks 12 of them"]),
+        (
+            "if spread:\n    s = DistributedSampler(d)\nelse:\n    s = RandomSampler(d)\n"
+            "train = DataLoader(d, 12, sampler=s)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        (
+            "s = DistributedSampler(d) if spread else None\ntrain = DataLoader(d, 12, shuffle=s is None, sampler=s)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        # what a data set draws is no other size: a batch of such cannot be stacked
+        (
+            "class Drawn(Dataset):\n    def __getitem__(self, i):\n        size = random.choice([1, 2])\n"
+            "        for image in self.images:\n            image = F.interpolate(image, size=size)\n"
+            "train = DataLoader(Drawn(p), 12, shuffle=True)",
+            ["DataLoader stacks 12 of them"],
+        ),
         # one by one, each may have a size of its own, and so may what comes in order
+        ("s = DistributedSampler(d) if spread else None\ntrain = DataLoader(d, 12, sampler=s)", []),
+        ("s = BySize(d)\ntrain = DataLoader(d, 12, sampler=s)", []),
+        ("train = DataLoader(d, 12, batch_sampler=BySize(d))", []),
         ("train = DataLoader(Scans(p), shuffle=True)", []),
         ("train = DataLoader(Scans(p), 1, shuffle=True)", []),
         ("train = DataLoader(Scans(p), 12)", []),
@@ -466,5 +491,5 @@ TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
     ],
 )
 def test_what_a_loader_stacks_has_one_size(tmp_path: Path, loads: str, words: list[str]) -> None:
-    found = program(tmp_path, HEAD + OWN + loads + TRAINS)
+    found = program(tmp_path, HEAD + SAMPLERS + OWN + loads + TRAINS)
     assert (found.fixed_input_size, [word for word, _ in found.evidence]) == (True if words else None, words)
