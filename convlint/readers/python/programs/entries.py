@@ -278,7 +278,9 @@ _HARMLESS = frozenset(
     motmetrics lap filterpy cython_bbox accimage dlib skvideo pywt zarr xarray netCDF4 hdf5storage mat73 torch_scatter
     torch_sparse torch_cluster spconv torchdiffeq torchmeta ml_collections jaxtyping torchtyping beartype parameterized
     prefetch_generator memory_profiler fastprogress json_tricks fastargs dominate gradio qtpy PyQt5 terminaltables glog
-    easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse
+    easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse monai
+    torchsummaryX torchlibrosa mir_eval museval musdb mc petrel_client pyximport Cython umap filelock google ffmpeg
+    bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 
