@@ -418,3 +418,19 @@ def test_a_module_in_cython_is_not_missing(tmp_path: Path, line: str, source: st
         "train.py": "from lib.nms import wrapper\n" + LOOP + GUARD,
     }  # fmt: skip
     assert program(tmp_path, files).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("line", "net", "expected"),
+    [
+        ("net = importlib.import_module(args.config).net", "layer = nn.Conv2d(3, 64, 7)\n", True),
+        ("net = importlib.import_module(args.config).net", "layer = nn.Linear(3, 64)\n", False),
+        ("net = unknown()", "layer = nn.Conv2d(3, 64, 7)\n", False),
+    ],
+)
+def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
+    tmp_path: Path, line: str, net: str, expected: bool
+) -> None:
+    loop = LOOP.replace("nn.Conv2d(3, 64, 3)", "nn.Linear(3, 64)")
+    files = {"train.py": f"import importlib\n{loop}\n{line}\n{GUARD}", "nets/net.py": "import torch.nn as nn\n" + net}
+    assert program(tmp_path, files).has_convolutions is expected
