@@ -547,7 +547,7 @@ _KEEPING = frozenset((
 
 
 def stacked(reached: Reached) -> Evidence:
-    """Return the loaders that stack shuffled items; none if one of the program's loaders may not stack."""
+    """Return the first loader that stacks shuffled items; none if one of the program's loaders may not stack."""
     found: list[tuple[str, Location]] = []
     if reached.having(_ALONE):
         return ()
@@ -562,7 +562,7 @@ def stacked(reached: Reached) -> Evidence:
                 return ()
             if _shuffles(given, segment, segment.unit):
                 found.append((f"DataLoader stacks {size} of them", segment.unit.file.locate(call)))
-    return tuple(found)
+    return tuple(found[:1])
 
 
 def _of_data(segment: Segment) -> bool:
