@@ -556,13 +556,34 @@ def stacked(reached: Reached) -> Evidence:
         if calls and (segment.unit is None or _repeats(segment, calls, reached)):
             return ()
         for call in calls:
-            given = dict(zip(_LOADER, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+            given = _arguments(call, segment)
             size = _batch(given.get("batch_size"), segment, reached)
             if size < 2 or not _KEEPING.issuperset(given) or segment.unit is None:
                 return ()
             if _shuffles(given, segment, segment.unit):
                 found.append((f"DataLoader stacks {size} of them", segment.unit.file.locate(call)))
     return tuple(found[:1])
+
+
+def _arguments(call: ast.Call, segment: Segment) -> dict[str, ast.expr]:
+    """Return the arguments of a loader by name, with those in a dict that is written out; '' if there may be others."""
+    given = dict(zip(_LOADER, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+    more = given.get("")
+    if isinstance(more, ast.Name) and not re.search(rb"\b%s[.\[]" % more.id.encode(), segment.content):
+        tables = [_written(inner) for value in _given(more, segment) for inner in _either(value)]
+        if tables and None not in tables:
+            del given[""]
+            given |= {name: value for table in tables for name, value in (table or {}).items()}
+    return given
+
+
+def _written(node: ast.expr | None) -> dict[str, ast.expr] | None:
+    """Return the entries of a dict that is written out, by their names; None for any other expression."""
+    if not isinstance(node, ast.Dict):
+        return None
+    names = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+    entries = {name: value for name, value in zip(names, node.values, strict=True) if isinstance(name, str)}
+    return entries if len(entries) == len(names) else None
 
 
 def _of_data(segment: Segment) -> bool:

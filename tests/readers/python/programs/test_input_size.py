@@ -467,6 +467,14 @@ TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
             "s = DistributedSampler(d) if spread else None\ntrain = DataLoader(d, 12, shuffle=s is None, sampler=s)",
             ["DataLoader stacks 12 of them"],
         ),
+        (
+            "more = {'num_workers': 1, 'pin_memory': True} if cuda else {}\n"
+            "train = DataLoader(Scans(p), batch_size=12, shuffle=True, **more)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        ("more = {'collate_fn': pad} if cuda else {}\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
+        ("more = {}\nmore['collate_fn'] = pad\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
+        ("more = {}\nmore.update(others)\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
         # what a data set draws is no other size: a batch of such cannot be stacked
         (
             "class Drawn(Dataset):\n    def __getitem__(self, i):\n        size = random.choice([1, 2])\n"
