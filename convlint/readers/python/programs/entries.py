@@ -280,7 +280,8 @@ _HARMLESS = frozenset(
     prefetch_generator memory_profiler fastprogress json_tricks fastargs dominate gradio qtpy PyQt5 terminaltables glog
     easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse monai
     torchsummaryX torchlibrosa mir_eval museval musdb mc petrel_client pyximport Cython umap filelock google ffmpeg
-    bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler
+    bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler inplace_abn
+    dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline dmc2gym
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 
