@@ -251,6 +251,7 @@ _KEPT = (
 )
 _VIEWED = """
     view view_as view_copy reshape reshape_as _unsafe_view _reshape_alias _reshape_copy flatten unflatten squeeze
+    unsqueeze
 """
 VIEWED = frozenset(_VIEWED.split())
 _MAX_POOLS = tuple(f"max_pool{axes}d{more}" for axes in (1, 2, 3) for more in ("", "_with_indices"))
