@@ -645,9 +645,13 @@ def _given(node: ast.expr, segment: Segment) -> list[ast.expr | None]:
     return bound_in(segment.body).get(node.id) or (segment.unit.assigned.get(node.id, []) if segment.unit else [])
 
 
-def _batch(size: ast.expr | None, segment: Segment, reached: Reached) -> int:
-    """Return the size of a batch: a number, that of a variable, or the default of an option; 0 if unknown."""
+def _batch(size: ast.expr | None, segment: Segment, reached: Reached, hops: int = 0) -> int:
+    """Return the size of a batch, which a variable, callers or the default of an option may give; 0 if unknown."""
     values = _given(size, segment) if size is not None else []
+    if not values and isinstance(size, ast.Name) and hops < _MOST_HOPS:
+        passed = [_batch(value, caller, reached, hops + 1) for value, caller in _passed(size.id, segment, reached)]
+        if passed:
+            return min(passed)
     if isinstance(size, ast.Attribute) or (isinstance(size, ast.Name) and not values):
         name = _plain(size.attr if isinstance(size, ast.Attribute) else size.id)
         values = [
@@ -655,6 +659,21 @@ def _batch(size: ast.expr | None, segment: Segment, reached: Reached) -> int:
         ]
     numbers = [value.value if isinstance(value, ast.Constant) else None for value in values]
     return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
+
+
+def _passed(name: str, segment: Segment, reached: Reached) -> Iterator[tuple[ast.expr | None, Segment]]:
+    """Yield what the callers of a function give to its parameter of that name, None if unknown, and where they do."""
+    node = segment.node if not segment.cls else None
+    names = [parameter.arg for parameter in node.args.args] if isinstance(node, Definition) else []
+    if name in names and isinstance(node, Definition):
+        at, default = names.index(name), dict(zip(names[::-1], node.args.defaults[::-1], strict=False)).get(name)
+        for caller in reached:
+            for call in parts(caller) if segment.name.encode() in caller.words else ():
+                if isinstance(call, ast.Call) and _calls(call, segment, caller.unit):
+                    given = {str(place): value for place, value in enumerate(call.args)}
+                    given |= {word.arg or "": word.value for word in call.keywords}
+                    unclear = "" in given or any(isinstance(value, ast.Starred) for value in call.args)
+                    yield None if unclear else given.get(name, given.get(str(at), default)), caller
 
 
 def _options(segment: Segment) -> list[tuple[str, ast.expr | None]]:

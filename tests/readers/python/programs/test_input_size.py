@@ -475,6 +475,18 @@ TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
         ("more = {'collate_fn': pad} if cuda else {}\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
         ("more = {}\nmore['collate_fn'] = pad\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
         ("more = {}\nmore.update(others)\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
+        *(
+            (f"def load(path, n{default}):\n    return DataLoader(Scans(path), n, shuffle=True)\n{calls}", words)
+            for default, calls, words in (
+                ("", "train = load(p, 24)", ["DataLoader stacks 24 of them"]),
+                ("", "train = load(p, n=args.batch_size)", ["DataLoader stacks 16 of them"]),
+                ("=4", "train = load(p)", ["DataLoader stacks 4 of them"]),
+                ("", "train = load(p, 24)\nvalid = load(v, 1)", []),
+                ("=1", "train = load(p)", []),
+                ("=4", "train = load(p, side)", []),
+                ("=4", "train = load(*both)", []),
+            )
+        ),
         # what a data set draws is no other size: a batch of such cannot be stacked
         (
             "class Drawn(Dataset):\n    def __getitem__(self, i):\n        size = random.choice([1, 2])\n"
