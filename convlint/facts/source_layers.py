@@ -199,9 +199,10 @@ class Width(Struct, frozen=True, kw_only=True):
 
         What other layers are seen to write is no input, as in `Conv2d(in_planes=1026, 2)` behind a concatenation.
         """
-        if self.side == "C" and self.record.reads_input is False and self.value not in STACKED:
+        stacked = self.side == "C" and self.value in STACKED
+        if self.side == "C" and self.record.reads_input is False and not stacked:
             return False
-        return (bool(self.brought) or self.is_end) and not self.inner
+        return (bool(self.brought) or self.is_end or stacked) and not self.inner
 
 
 def is_inside(at: Location, record: SourceLayer) -> bool:

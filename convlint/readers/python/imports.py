@@ -203,7 +203,8 @@ class ProjectImports:
                 above = [".".join(parts[:count]) for count in range(1, len(parts))]
                 near.update(dict.fromkeys(self._resolved(above, path)))
             elif not files and (level or self._is_own(binding.module.split(".")[0], path)):
-                missing = missing or f"{'.' * level}{binding.module} in {path}"
+                if not missing and not _is_of_cython(names[0], path):
+                    missing = f"{'.' * level}{binding.module} in {path}"
             elif not files:
                 foreign.add(f"{binding.module}.{attr}" if attr else binding.module)
         content = self.project.content(path) or b""
@@ -228,3 +229,14 @@ class ProjectImports:
             for start in starts
             for inner in ((), ("src",))
         )
+
+
+def _is_of_cython(module: str, importer: str) -> bool:
+    """Whether the repository has a module's source in Cython, in its place or beside the importer; it has no layers."""
+    *_, last = parts = module.split(".")
+    here = folder = os.path.dirname(importer)
+    while not os.path.exists(os.path.join(folder, *parts) + ".pyx"):
+        if folder in ("", "/") or folder.endswith(".."):
+            return os.path.exists(os.path.join(here, last) + ".pyx")
+        folder = os.path.dirname(folder)
+    return True

@@ -133,13 +133,17 @@ class Project:
         return path or self._by_real.get(f"{base}{os.sep}__init__.py")
 
     def _unique(self, parts: list[str]) -> str | None:
-        """Return the only file whose path ends with these parts; None if there are several."""
+        """Return the only file whose path ends with these parts; None if there are several.
+
+        Of a module and a package the one further up is meant: that in the folder which a script adds to the path.
+        """
+        found: dict[str, int] = {}  # with how deep the folder lies that holds the module or package
         for tail in ("/".join(parts) + ending for ending in (".py", "/__init__.py")):
             ending = self._by_tail.get(_tail(tail), ()) if "/" in tail else self._by_real.values()
             paths = [path for path in ending if ("/" + path.replace(os.sep, "/")).endswith("/" + tail)]
             if len(paths) == 1:
-                return paths[0]
-        return None
+                found[paths[0]] = paths[0].replace(os.sep, "/").count("/") - tail.count("/")
+        return min(found, key=found.__getitem__, default=None)
 
 
 def unread_for(fault: InputFault) -> UnreadFile:

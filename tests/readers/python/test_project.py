@@ -68,3 +68,22 @@ def test_a_script_may_add_folders_to_the_path(tmp_path: Path, module: str, impor
         (tmp_path / name).write_text("import sys\nsys.path.append('../core')\n" if name.endswith("_paths.py") else "")
     path = Project(str(tmp_path), ()).resolve(module, str(tmp_path / importer))
     assert path == (None if found is None else str(tmp_path / found))
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["lib/models/__init__.py", "lib/config/models.py"], "lib/models/__init__.py"),
+        (["lib/models.py", "lib/config/models/__init__.py"], "lib/models.py"),
+        (["lib/one/models/__init__.py", "lib/config/models.py"], "lib/config/models.py"),
+        (["lib/models/__init__.py", "lib/one/models.py", "lib/config/models.py"], "lib/models/__init__.py"),
+    ],
+)
+def test_of_a_package_and_a_module_the_one_that_is_higher_up_is_meant(
+    tmp_path: Path, files: list[str], found: str
+) -> None:
+    for name in (*files, "tools/train.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("import sys\nsys.path.append('../lib')\n")
+    path = Project(str(tmp_path), ()).resolve("models", str(tmp_path / "tools/train.py"))
+    assert path == str(tmp_path / found)

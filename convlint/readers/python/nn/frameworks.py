@@ -31,8 +31,8 @@ from convlint.readers.python.nn import keras, layers, modules, tensors
 from convlint.readers.python.nn.composites import convolution_of, norm_of, parts_of
 from convlint.readers.python.nn.kinds import (
     APPLYING,
+    BUILD_CONVOLUTIONS,
     BUILDERS,
-    BUILDS_CONVOLUTION,
     COMPOSITES,
     CONTAINERS,
     CONVOLUTIONS,
@@ -166,7 +166,7 @@ class Frameworks(Library):
         result = transparent(self, machine, full, call)
         if result is not None:
             return result
-        if full == BUILDS_CONVOLUTION and (built := convolution_of(call)) is not None:
+        if full in BUILD_CONVOLUTIONS and (built := convolution_of(full, call)) is not None:
             return self.call(machine, *built)
         if full == "mmcv.build_norm_layer":
             norm_name, kind = norm_of(call)

@@ -196,19 +196,30 @@ SEPARABLE = {
         ("tensorflow.layers.separable_conv{}d", "inputs "),
     ) for dims in (1, 2)
 }  # fmt: skip
-# Convolutions of libraries with their norm and activation: mmcv/cnn/bricks/conv_module.py, torchvision/ops/misc.py
+# Convolutions of libraries with their norm and activation: mmcv/cnn/bricks/conv_module.py, torchvision/ops/misc.py,
+# timm/layers/conv_bn_act.py, monai/networks/blocks/convolutions.py
 _WITH_NORM = {
     "mmcv.ConvModule": (2, f"{_HEAD} dilation groups bias conv_cfg norm activation inplace with_spectral_norm "
                         "padding_mode order"),
     **{f"torchvision.{name}": (dims, f"{_HEAD} groups norm activation dilation inplace bias") for name, dims in (
         ("Conv2dNormActivation", 2), ("Conv3dNormActivation", 3), ("ConvNormActivation", 2)
     )},
+    **dict.fromkeys(("timm.ConvNormAct", "timm.ConvBnAct", "timm.ConvNormActAa"), (
+        2, f"{_HEAD} dilation groups bias apply_norm norm aa_layer conv_kwargs"
+    )),
+    "monai.Convolution": (2, "spatial_dims in_channels out_channels stride kernel_size adn_ordering activation norm "
+                             "dropout dropout_dim dilation groups bias conv_only is_transposed padding output_padding"),
 }  # fmt: skip
 _NORM_NAMES = {
     "norm_cfg": "norm", "norm_layer": "norm", "act_cfg": "activation", "activation_layer": "activation",
+    "act": "activation", "strides": "stride", "dimensions": "spatial_dims",
 }  # fmt: skip
+# Arguments behind these have other meanings in other versions.
+_POSITIONAL = {"timm": 8, "monai": 5}
 WITH_NORM = {
-    name: Signature("pytorch", "conv", dims, (*words.split(),), "bias", _NORM_NAMES)
+    name: Signature(
+        "pytorch", "conv", dims, (*words.split(),), "bias", _NORM_NAMES, _POSITIONAL.get(name.partition(".")[0], 99)
+    )
     for name, (dims, words) in _WITH_NORM.items()
 }
 COMPOSITES = frozenset((*SEPARABLE, *WITH_NORM))
@@ -218,8 +229,8 @@ _NORMS_OF_TF1: dict[str, Kind] = {
 }  # fmt: skip
 # Functions that make a layer and apply it to their first argument
 APPLYING = frozenset((*_OF_TF1, *_NORMS_OF_TF1, *(name for name in SEPARABLE if name.startswith("tensorflow."))))
-BUILDS_CONVOLUTION = "mmcv.build_conv_layer"
-BUILDERS = frozenset((BUILDS_CONVOLUTION, "mmcv.build_norm_layer"))
+BUILD_CONVOLUTIONS = frozenset(("mmcv.build_conv_layer", "timm.create_conv2d"))
+BUILDERS = BUILD_CONVOLUTIONS | {"mmcv.build_norm_layer"}
 # Modules of PyTorch under names of libraries, by the package and their own name
 _MODULES_OF_LIBRARIES = frozenset((
     "pytorch_lightning.LightningModule", "lightning.LightningModule", "mmengine.BaseModule", "mmengine.BaseModel",
@@ -235,6 +246,8 @@ _CONTAINERS_OF_LIBRARIES: dict[str, Kind] = {
     f"{library}.{name}": kind for library in ("mmcv", "mmengine") for name, kind in _CONTAINERS
 }
 _LIBRARIES = frozenset(name.partition(".")[0] for name in (*_MODULES_OF_LIBRARIES, *_WITH_NORM)) - {"torch"}
+# Elsewhere in these libraries other layers have such names.
+_ONLY_IN = {"timm": ("timm.layers.", "timm.models.layers."), "monai": ("monai.networks.blocks.",)}
 
 
 def _forms(dims: int) -> Iterator[tuple[str, Form]]:
@@ -369,7 +382,7 @@ def canonical(name: str) -> str:
     if head == "mxnet" and "gluon" in parts[1:-1]:
         ours = parts[1:3] == ["gluon", "nn"] or parts[1:4] == ["gluon", "contrib", "nn"]
         return f"mxnet.gluon.nn.{short}" if ours or short in ("Block", "HybridBlock") else name
-    if len(parts) > 1 and (head == "haiku" or head in _LIBRARIES):
+    if len(parts) > 1 and (head == "haiku" or head in _LIBRARIES) and name.startswith(_ONLY_IN.get(head, head)):
         return f"torch.nn.{short}" if head == "mmcv" and short in _WRAPPED_BY_MMCV else f"{head}.{short}"
     if head == "flax" and parts[1:2] in (["linen"], ["nnx"]) and len(parts) > 2:
         return f"flax.{parts[1]}.{short}"

@@ -9,11 +9,11 @@ from functools import cache
 from convlint.model.location import Location
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Deferred, Module, Name, Value
-from convlint.readers.python.nn.kinds import BUILDS_CONVOLUTION, COMPOSITES, CONVOLUTIONS, FUNCTIONAL, canonical
+from convlint.readers.python.nn.kinds import BUILD_CONVOLUTIONS, COMPOSITES, CONVOLUTIONS, FUNCTIONAL, canonical
 from convlint.readers.python.source_file import SourceFile, dotted
 from convlint.readers.python.walking import LEAVES, below
 
-_CONSTRUCT = {*CONVOLUTIONS, *FUNCTIONAL, *COMPOSITES, BUILDS_CONVOLUTION}
+_CONSTRUCT = {*CONVOLUTIONS, *FUNCTIONAL, *COMPOSITES, *BUILD_CONVOLUTIONS}
 
 
 class ConstructionSites:

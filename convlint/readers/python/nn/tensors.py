@@ -351,6 +351,7 @@ def adaptively_pooled(read: TensorPath, given: Arguments) -> TensorPath:
 def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
     """Take the mean or sum over axes; over all spatial ones, it leaves one number for each channel."""
     over = axes(given.get(1, "dim", "axis"))
+    _evidence_of(read, over)
     # One axis alone is mostly that of the channels, as in attention.
     if over is None or len(over) < 2 or not set(over) <= {2, 3, 4, -1, -2, -3}:
         return TensorPath()
@@ -358,6 +359,13 @@ def _reduced(read: TensorPath, given: Arguments) -> TensorPath:
     head: Shape = read.shape[:2] if read.shape is not None and len(read.shape) > 2 else (SOMETHING, SOMETHING)
     ones = (Const(1),) * len(over) if is_true(given.get(2, "keepdim", "keepdims")) else ()
     return TensorPath((*head, *ones), space=Space(True))
+
+
+def _evidence_of(read: TensorPath, over: tuple[int, ...] | None) -> None:
+    """Take it that an axis of the map that somebody reduces is longer than 1."""
+    rank = len(read.shape or ())
+    if over is not None and len(over) == 1 and rank > 2 and over[0] + (rank if over[0] < 0 else 0) > 1:
+        read.space.says(False)
 
 
 def resized(read: TensorPath, given: Arguments) -> TensorPath:
@@ -628,6 +636,9 @@ def _by_name(short: str, given: Arguments, conditions: Conditions) -> Value | No
         return run(_ON_ONE[short], given, conditions, "norm" if short == "instance_norm" else "other")
     if short in _ON_SEVERAL:
         return _ON_SEVERAL[short](given, conditions)
+    if short in ("max", "min"):
+        _evidence_of(flow_of(given.get(0, "input", "x")), axes(given.get(1, "dim", "axis")))
+        return opaque(given, conditions)
     if short in _LIKE:
         return Tensor(TensorPath(flow_of(given.get(0, "input", "x")).shape, raw=True))
     if short in _CREATED:

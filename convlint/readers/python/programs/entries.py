@@ -177,7 +177,9 @@ def _speaks(name: str) -> bool:
 
 _OF_LIBRARIES = re.compile(
     rb"\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|\bfrom torchvision import [^\n]*\bmodels\b|"
-    rb"\btimm\.create_model\b|\bsegmentation_models_pytorch\b|\bConv2D\b"
+    rb"\btimm\.create_model\b|\bfrom timm(?:\.models)? import [^\n]*\bcreate_model\b|\bsegmentation_models_pytorch\b|"
+    rb"\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
+    rb"\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
 )
 _CONSTRUCTED = re.compile(rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(")
 _PARENTHESES = re.compile(rb"[()]")
@@ -276,7 +278,10 @@ _HARMLESS = frozenset(
     motmetrics lap filterpy cython_bbox accimage dlib skvideo pywt zarr xarray netCDF4 hdf5storage mat73 torch_scatter
     torch_sparse torch_cluster spconv torchdiffeq torchmeta ml_collections jaxtyping torchtyping beartype parameterized
     prefetch_generator memory_profiler fastprogress json_tricks fastargs dominate gradio qtpy PyQt5 terminaltables glog
-    easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse
+    easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse monai
+    torchsummaryX torchlibrosa mir_eval museval musdb mc petrel_client pyximport Cython umap filelock google ffmpeg
+    bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler inplace_abn
+    dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline dmc2gym
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

@@ -529,9 +529,170 @@ def _held_out(call: ast.Call, statement: ast.stmt, segment: Segment) -> bool:
     return any(word in owner for word in ("val", "test", "eval")) and "train" not in owner
 
 
-# The answer for a program
+# Loaders that stack what they shuffle: any two items may meet in a batch, so that all have one size
 
 Evidence = tuple[tuple[str, Location], ...]
+# A loader without a batch size has one of 1.
+_ALONE = re.compile(
+    rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
+)
+_LOADS = re.compile(rb"\bDataLoader\s*\(")
+_OPTION = re.compile(rb"add_argument\(")
+_LOADER = ("dataset", "batch_size", "shuffle")
+_SAMPLERS = ("torch.utils.data.RandomSampler", "torch.utils.data.distributed.DistributedSampler")
+_KEEPING = frozenset((
+    *_LOADER, "sampler", "num_workers", "pin_memory", "drop_last", "timeout", "worker_init_fn", "prefetch_factor",
+    "generator", "persistent_workers", "pin_memory_device",
+))  # fmt: skip
+
+
+def stacked(reached: Reached) -> Evidence:
+    """Return the first loader that stacks shuffled items; none if one of the program's loaders may not stack."""
+    found: list[tuple[str, Location]] = []
+    if reached.having(_ALONE):
+        return ()
+    for segment in reached.having(_LOADS):
+        calls = segment.once(_loads)
+        if calls and (segment.unit is None or _repeats(segment, calls, reached)):
+            return ()
+        for call in calls:
+            given = _arguments(call, segment)
+            size = _batch(given.get("batch_size"), segment, reached)
+            if size < 2 or not _KEEPING.issuperset(given) or segment.unit is None:
+                return ()
+            if _shuffles(given, segment, segment.unit):
+                found.append((f"DataLoader stacks {size} of them", segment.unit.file.locate(call)))
+    return tuple(found[:1])
+
+
+def _arguments(call: ast.Call, segment: Segment) -> dict[str, ast.expr]:
+    """Return the arguments of a loader by name, with those in a dict that is written out; '' if there may be others."""
+    given = dict(zip(_LOADER, call.args, strict=False)) | {word.arg or "": word.value for word in call.keywords}
+    more = given.get("")
+    if isinstance(more, ast.Name) and not re.search(rb"\b%s[.\[]" % more.id.encode(), segment.content):
+        tables = [_written(inner) for value in _given(more, segment) for inner in _either(value)]
+        if tables and None not in tables:
+            del given[""]
+            given |= {name: value for table in tables for name, value in (table or {}).items()}
+    return given
+
+
+def _written(node: ast.expr | None) -> dict[str, ast.expr] | None:
+    """Return the entries of a dict that is written out, by their names; None for any other expression."""
+    if not isinstance(node, ast.Dict):
+        return None
+    names = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+    entries = {name: value for name, value in zip(names, node.values, strict=True) if isinstance(name, str)}
+    return entries if len(entries) == len(names) else None
+
+
+def _of_data(segment: Segment) -> bool:
+    """Whether a segment is code of a data set or transform."""
+    if segment.name in ("__getitem__", "__call__") or not segment.cls or segment.unit is None:
+        return segment.name in ("__getitem__", "__call__")
+    node = segment.unit.meaning(segment.cls).node
+    return isinstance(node, ast.ClassDef) and _is_data_set(node, segment.unit)
+
+
+def _loads(segment: Segment) -> list[ast.Call]:
+    """Return the calls of a segment that construct PyTorch's loaders."""
+    calls = (node for node in parts(segment) if isinstance(node, ast.Call) and last_name(node.func) == "DataLoader")
+    unit = segment.unit
+    return [call for call in calls if unit is None or unit.full_name(call.func).startswith("torch.utils.data.")]
+
+
+def _repeats(segment: Segment, loads: list[ast.Call], reached: Reached) -> bool:
+    """Whether loaders are constructed in a loop, whose data sets may have different sizes."""
+    here = {id(call) for call in loads}
+    return any(
+        id(call) in here or _calls(call, segment, other.unit)
+        for other in reached
+        for calls, _ in other.once(_loops)
+        for call in calls
+    )
+
+
+def _calls(call: ast.Call, segment: Segment, unit: SourceUnit | None) -> bool:
+    """Whether the call may run the segment: a function, or the constructor or any method of a class."""
+    name = last_name(call.func)
+    if segment.cls:
+        return name in (segment.cls, segment.name)
+    return bool(name) and name == segment.name and unit is not None and unit.resolve(call.func).node is segment.node
+
+
+def _shuffles(given: dict[str, ast.expr], segment: Segment, unit: SourceUnit) -> bool:
+    """Whether a loader takes its items in an order that is drawn anew."""
+    sampler, shuffle = given.get("sampler"), ast.unparse(given["shuffle"]) if "shuffle" in given else ""
+    if sampler is None:
+        return shuffle == "True"
+    values = [inner for value in _given(sampler, segment) for inner in _either(value)]
+    nothing = [value for value in values if isinstance(value, ast.Constant) and value.value is None]
+    drawn = [value for value in values if isinstance(value, ast.Call) and unit.full_name(value.func) in _SAMPLERS]
+    return bool(drawn) and len(nothing) + len(drawn) == len(values) and (not nothing or shuffle.endswith(" is None"))
+
+
+def _either(node: ast.expr | None) -> Iterator[ast.expr | None]:
+    if isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+    else:
+        yield node
+
+
+def _given(node: ast.expr, segment: Segment) -> list[ast.expr | None]:
+    """Return the values that a variable of a segment, or of its file, may have; any other expression itself."""
+    if not isinstance(node, ast.Name):
+        return [node]
+    return bound_in(segment.body).get(node.id) or (segment.unit.assigned.get(node.id, []) if segment.unit else [])
+
+
+def _batch(size: ast.expr | None, segment: Segment, reached: Reached, hops: int = 0) -> int:
+    """Return the size of a batch, which a variable, callers or the default of an option may give; 0 if unknown."""
+    values = _given(size, segment) if size is not None else []
+    if not values and isinstance(size, ast.Name) and hops < _MOST_HOPS:
+        passed = [_batch(value, caller, reached, hops + 1) for value, caller in _passed(size.id, segment, reached)]
+        if passed:
+            return min(passed)
+    if isinstance(size, ast.Attribute) or (isinstance(size, ast.Name) and not values):
+        name = _plain(size.attr if isinstance(size, ast.Attribute) else size.id)
+        values = [
+            default for part in reached.having(_OPTION) for option, default in part.once(_options) if option == name
+        ]
+    numbers = [value.value if isinstance(value, ast.Constant) else None for value in values]
+    return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
+
+
+def _passed(name: str, segment: Segment, reached: Reached) -> Iterator[tuple[ast.expr | None, Segment]]:
+    """Yield what the callers of a function give to its parameter of that name, None if unknown, and where they do."""
+    node = segment.node if not segment.cls else None
+    names = [parameter.arg for parameter in node.args.args] if isinstance(node, Definition) else []
+    if name in names and isinstance(node, Definition):
+        at, default = names.index(name), dict(zip(names[::-1], node.args.defaults[::-1], strict=False)).get(name)
+        for caller in reached:
+            for call in parts(caller) if segment.name.encode() in caller.words else ():
+                if isinstance(call, ast.Call) and _calls(call, segment, caller.unit):
+                    given = {str(place): value for place, value in enumerate(call.args)}
+                    given |= {word.arg or "": word.value for word in call.keywords}
+                    unclear = "" in given or any(isinstance(value, ast.Starred) for value in call.args)
+                    yield None if unclear else given.get(name, given.get(str(at), default)), caller
+
+
+def _options(segment: Segment) -> list[tuple[str, ast.expr | None]]:
+    """Return the options of the command line that a segment states, each with its default."""
+    calls = [node for node in parts(segment) if isinstance(node, ast.Call) and last_name(node.func) == "add_argument"]
+    return [
+        (_plain(word.value), next(iter(_keywords(call, ("default",))), None))
+        for call in calls
+        for word in call.args
+        if isinstance(word, ast.Constant) and isinstance(word.value, str)
+    ]
+
+
+def _plain(name: str) -> str:
+    return name.replace("-", "").replace("_", "").lower()
+
+
+# The answer for a program
+
 
 # Text of code that may vary the size outside of the data set: it makes the answer unknown
 _DOUBT = re.compile(
@@ -539,10 +700,6 @@ _DOUBT = re.compile(
     rb"progressive_resiz|grow_size|random_size|sizes?\s*=\s*random|img_?scales|variable_size|keep_ratio|"
     rb"interpolate\([^)\n]*rand|bucket",
     re.IGNORECASE,
-)
-# A loader without a batch size has one of 1.
-_ALONE = re.compile(
-    rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
 )
 
 
@@ -565,18 +722,27 @@ def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
     varying = [data for data in sets if data.size == "varying"]
     if varying and len(varying) == len(sets):
         return False, tuple(data.settled for data in varying if data.settled is not None)
-    if not sets or any(data.size != "fixed" for data in sets) or reached.having(_DOUBT):
+    known = bool(sets) and all(data.size == "fixed" for data in sets)
+    shown = () if known or varying else stacked(reached)
+    if not (known or shown):
         return None, ()
-    if rescaled(reached) or grows(reached) or any(segment.once(_scales_at_random) for segment in reached):
+    if shown:  # whatever the data sets draw, they give items that can be stacked
+        reached = Reached(segment for segment in reached if not segment.once(_of_data))
+    if (
+        reached.having(_DOUBT)
+        or rescaled(reached)
+        or grows(reached)
+        or any(segment.once(_scales_at_random) for segment in reached)
+    ):
         return None, ()
     # cuDNN would tune for each size in an evaluation too, which reads images of several sizes one by one.
     if reached.having(_ALONE) and any(data.held_out and data.size != "fixed" for data in every_set):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.
-    if reached.having(_COLLATES) and not all(data.settled for data in sets):
+    if reached.having(_COLLATES) and not (known and all(data.settled for data in sets)):
         return None, ()
-    shown = [pair for data in sets for pair in ((data.name, data.at), data.settled) if pair is not None]
-    return True, tuple(dict.fromkeys(shown))
+    pairs = shown or (pair for data in sets for pair in ((data.name, data.at), data.settled) if pair is not None)
+    return True, tuple(dict.fromkeys(pairs))
 
 
 def _collated(segment: Segment) -> Evidence:

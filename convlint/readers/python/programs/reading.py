@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -146,6 +146,11 @@ class _Reader:
         file = self.project.file(path) if b"Conv" in (self.project.content(path) or b"") else None
         return file is not None and uses_class_of_convolutions(file.tree)
 
+    @cached_property
+    def _has_networks(self) -> bool:
+        """Whether some file of the repository has convolutions, which a program may import by name."""
+        return any(not is_quiet(path) for path in self.project.where(convolves))
+
     def _anywhere(self, says: Callable[[bytes], object], closure: Closure) -> str:
         """Return the first file of a closure whose text satisfies `says`; '' if there is none."""
         return next((path for path in closure.files if self._holds(says, path)), "")
@@ -160,7 +165,11 @@ class _Reader:
         lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
-        has_convolutions = bool(self._anywhere(convolves, closure)) or any(map(self._uses_class, closure.files))
+        has_convolutions = (
+            bool(self._anywhere(convolves, closure))
+            or any(map(self._uses_class, closure.files))
+            or (bool(closure.dynamic) and self._has_networks)
+        )
         sizes = input_size(reached, lambda: self._trained(reached, trainer)) if torch else (None, ())
         at, name = insertion(unit, start)
         return TrainingProgram(

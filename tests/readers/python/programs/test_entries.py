@@ -25,6 +25,10 @@ class TestConvolves:
             "net = torchvision.models.resnet18()",
             "from torchvision import datasets, models",
             "timm.create_model('vit_small_patch16_224')",
+            "from timm.models import create_model, load_checkpoint",
+            "from monai.networks.nets import UNet",
+            "from efficientnet_pytorch import EfficientNet",
+            "from timm.layers import ConvNormAct",
         ],
     )
     def test_yes(self, text: str) -> None:

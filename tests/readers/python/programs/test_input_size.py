@@ -421,3 +421,95 @@ def fit(data):
     )
     def test_one_size(self, tmp_path: Path, text: str) -> None:
         assert program(tmp_path, HEAD + self.MAKER + text).fixed_input_size is True
+
+
+SAMPLERS = "from torch.utils.data import RandomSampler\nfrom torch.utils.data.distributed import DistributedSampler\n"
+OWN = """
+class Scans(Dataset):
+    def __getitem__(self, index):
+        return read(index)
+
+
+def get_loader(path, batch_size, shuffle=True):
+    return DataLoader(Scans(path), batch_size=batch_size, shuffle=True)
+
+
+parser.add_argument("--batch-size", "-b", type=int, default=16)
+parser.add_argument("--test-batch", type=int, default=1)
+many = 4
+"""
+TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
+
+
+@pytest.mark.parametrize(
+    ("loads", "words"),
+    [
+        ("train = DataLoader(Scans(p), batch_size=12, shuffle=True)", ["DataLoader stacks 12 of them"]),
+        ("train = DataLoader(Scans(p), 12, True, num_workers=4)", ["DataLoader stacks 12 of them"]),
+        ("train = DataLoader(Scans(p), many, shuffle=True, drop_last=True)", ["DataLoader stacks 4 of them"]),
+        ("train = DataLoader(Scans(p), args.batch_size, shuffle=True)", ["DataLoader stacks 16 of them"]),
+        ("train = get_loader(p, args.batch_size)", ["DataLoader stacks 16 of them"]),
+        (
+            "train = DataLoader(Scans(p), 12, shuffle=True)\nval = DataLoader(Scans(v), 2)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        (
+            "train = DataLoader(Scans(p), 12, shuffle=True)\nfor x in y:\n    model.get_loader()",
+            ["DataLoader stacks 12 of them"],
+        ),
+        ("train = DataLoader(Scans(p), 12, shuffle=True)\nfor x in y:\n    x[0]()", ["DataLoader stacks 12 of them"]),
+        (
+            "if spread:\n    s = DistributedSampler(d)\nelse:\n    s = RandomSampler(d)\n"
+            "train = DataLoader(d, 12, sampler=s)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        (
+            "s = DistributedSampler(d) if spread else None\ntrain = DataLoader(d, 12, shuffle=s is None, sampler=s)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        (
+            "more = {'num_workers': 1, 'pin_memory': True} if cuda else {}\n"
+            "train = DataLoader(Scans(p), batch_size=12, shuffle=True, **more)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        ("more = {'collate_fn': pad} if cuda else {}\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
+        ("more = {}\nmore['collate_fn'] = pad\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
+        ("more = {}\nmore.update(others)\ntrain = DataLoader(d, batch_size=12, shuffle=True, **more)", []),
+        *(
+            (f"def load(path, n{default}):\n    return DataLoader(Scans(path), n, shuffle=True)\n{calls}", words)
+            for default, calls, words in (
+                ("", "train = load(p, 24)", ["DataLoader stacks 24 of them"]),
+                ("", "train = load(p, n=args.batch_size)", ["DataLoader stacks 16 of them"]),
+                ("=4", "train = load(p)", ["DataLoader stacks 4 of them"]),
+                ("", "train = load(p, 24)\nvalid = load(v, 1)", []),
+                ("=1", "train = load(p)", []),
+                ("=4", "train = load(p, side)", []),
+                ("=4", "train = load(*both)", []),
+            )
+        ),
+        # what a data set draws is no other size: a batch of such cannot be stacked
+        (
+            "class Drawn(Dataset):\n    def __getitem__(self, i):\n        size = random.choice([1, 2])\n"
+            "        for image in self.images:\n            image = F.interpolate(image, size=size)\n"
+            "train = DataLoader(Drawn(p), 12, shuffle=True)",
+            ["DataLoader stacks 12 of them"],
+        ),
+        # one by one, each may have a size of its own, and so may what comes in order
+        ("s = DistributedSampler(d) if spread else None\ntrain = DataLoader(d, 12, sampler=s)", []),
+        ("s = BySize(d)\ntrain = DataLoader(d, 12, sampler=s)", []),
+        ("train = DataLoader(d, 12, batch_sampler=BySize(d))", []),
+        ("train = DataLoader(Scans(p), shuffle=True)", []),
+        ("train = DataLoader(Scans(p), 1, shuffle=True)", []),
+        ("train = DataLoader(Scans(p), 12)", []),
+        ("train = DataLoader(Scans(p), args.test_batch, shuffle=True)", []),
+        ("train = DataLoader(Scans(p), args.other, shuffle=True)", []),
+        ("train = DataLoader(Scans(p), 12, shuffle=True)\nval = DataLoader(Scans(v), batch_size=args.test_batch)", []),
+        ("train = DataLoader(Scans(p), 12, shuffle=True, collate_fn=padded)", []),
+        ("train = DataLoader(Scans(p), 12, shuffle=True, **more)", []),
+        ("for side in sides:\n    train = DataLoader(Scans(side), 12, shuffle=True)", []),
+        ("for side in sides:\n    train = get_loader(side, args.batch_size)", []),
+    ],
+)
+def test_what_a_loader_stacks_has_one_size(tmp_path: Path, loads: str, words: list[str]) -> None:
+    found = program(tmp_path, HEAD + SAMPLERS + OWN + loads + TRAINS)
+    assert (found.fixed_input_size, [word for word, _ in found.evidence]) == (True if words else None, words)

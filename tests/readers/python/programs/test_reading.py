@@ -399,3 +399,38 @@ def test_a_script_without_a_guard_trains_by_a_function_of_another_file(
 )
 def test_flags_under_other_names(tmp_path: Path, lines: str) -> None:
     assert program(tmp_path, LOOP + lines + GUARD).cudnn_benchmark is True
+
+
+@pytest.mark.parametrize(
+    ("line", "source", "complete"),
+    [
+        ("from .cpu_nms import nms", "lib/nms/cpu_nms.pyx", True),
+        ("from ..utils.overlap import overlap", "lib/utils/overlap.pyx", True),
+        ("from lib.nms.cpu_nms import nms", "lib/nms/cpu_nms.pyx", True),
+        ("from .align.core import path", "lib/nms/core.pyx", True),
+        ("from .cpu_nms import nms", "lib/other/cpu_nms.pyx", False),
+        ("from .cpu_nms import nms", "lib/nms/cpu_nms.txt", False),
+    ],
+)
+def test_a_module_in_cython_is_not_missing(tmp_path: Path, line: str, source: str, complete: bool) -> None:
+    files = {
+        "lib/__init__.py": "", "lib/nms/__init__.py": "", "lib/nms/wrapper.py": line + "\n", source: "",
+        "train.py": "from lib.nms import wrapper\n" + LOOP + GUARD,
+    }  # fmt: skip
+    assert program(tmp_path, files).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("line", "net", "expected"),
+    [
+        ("net = importlib.import_module(args.config).net", "layer = nn.Conv2d(3, 64, 7)\n", True),
+        ("net = importlib.import_module(args.config).net", "layer = nn.Linear(3, 64)\n", False),
+        ("net = unknown()", "layer = nn.Conv2d(3, 64, 7)\n", False),
+    ],
+)
+def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
+    tmp_path: Path, line: str, net: str, expected: bool
+) -> None:
+    loop = LOOP.replace("nn.Conv2d(3, 64, 3)", "nn.Linear(3, 64)")
+    files = {"train.py": f"import importlib\n{loop}\n{line}\n{GUARD}", "nets/net.py": "import torch.nn as nn\n" + net}
+    assert program(tmp_path, files).has_convolutions is expected

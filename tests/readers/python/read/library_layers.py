@@ -1,4 +1,4 @@
-"""Layers and modules of libraries on PyTorch: mmcv, torchvision, Lightning."""
+"""Layers and modules of libraries on PyTorch: mmcv, torchvision, timm, MONAI, Lightning."""
 
 from argparse import Namespace
 from functools import partial
@@ -7,6 +7,10 @@ import lightning
 import pytorch_lightning as pl
 from mmcv.cnn import Conv2d, ConvModule, MaxPool2d, build_conv_layer, build_norm_layer
 from mmengine.model import BaseModule, ModuleDict, ModuleList, Sequential
+from monai.networks.blocks import Convolution
+from monai.networks.layers import Norm
+from timm.layers import ConvNormAct
+from timm.models.layers import ConvBnAct, create_conv2d
 from torch import nn
 from torchvision.ops import Conv2dNormActivation
 from torchvision.ops.misc import ConvNormActivation
@@ -111,6 +115,51 @@ def of_torchvision(width=64):
         # ? C=32 K=40 bias=True norm=False
         Conv2dNormActivation(32, 40, 1, norm_layer=None),
     )
+
+
+class OfTimm(nn.Module):
+    def __init__(self, unheard_of):
+        super().__init__()
+        # ? C=32 K=40 R=3 U=2 PadH=1 bias=False norm=True
+        self.a = ConvNormAct(32, 40, 3, stride=2)
+        # ? C=40 K=48 R=1 PadH=0 bias=True norm=True
+        self.b = ConvBnAct(40, 48, bias=True, norm_layer=partial(nn.BatchNorm2d, eps=1e-3))
+        # ? C=48 K=48 R=5 PadH=4 DilH=2 groups=48 bias=False norm=True
+        self.c = create_conv2d(48, 48, 5, dilation=2, depthwise=True)
+        self.bn = nn.BatchNorm2d(48)
+        # ? C=48 K=56 R=4 U=4 PadH=3 bias=True norm=False
+        self.d = ConvNormAct(48, 56, 4, 4, bias=True, apply_norm=False)
+        # ? C=56 K=64 R=3 U=2 bias=True norm=?
+        self.e = create_conv2d(56, 64, 3, stride=2, padding="valid", bias=True)
+        # ? C=64 K=72 bias=True norm=?
+        self.f = ConvNormAct(64, 72, 1, bias=True, norm_layer=unheard_of)
+
+    def forward(self, x):
+        return self.f(self.e(self.d(self.bn(self.c(self.b(self.a(x)))))))
+
+
+class OfMonai(nn.Module):
+    def __init__(self, spatial_dims, in_channels):
+        super().__init__()
+        # ? dims=3 C=4 K=16 T=3 R=3 U=1 PadH=1 norm=True; dims=2 C=? K=16 T=1 R=3 U=1 PadH=1 norm=True
+        self.a = Convolution(spatial_dims, in_channels, 16, act="RELU")
+        # ? dims=3 C=16 K=24 T=3 U=2 PadH=1 bias=True norm=True
+        self.b = Convolution(3, 16, 24, strides=2, adn_ordering="DNA", norm=Norm.BATCH)
+        # ? dims=2 C=24 K=32 R=5 PadH=2 bias=True norm=False
+        self.c = Convolution(2, 24, 32, kernel_size=5, norm=("group", {"num_groups": 8}))
+        # ? dims=3 C=32 K=40 bias=True norm=False
+        self.d = Convolution(3, 32, 40, adn_ordering="ADN")
+        # ? dims=3 C=40 K=48 bias=True norm=False
+        self.e = Convolution(3, 40, 48, kernel_size=1, conv_only=True)
+        # ? op=conv_transpose dims=3 C=48 K=56 U=2 bias=True norm=True
+        self.f = Convolution(dimensions=3, in_channels=48, out_channels=56, strides=2, is_transposed=True)
+
+    def forward(self, x):
+        return self.f(self.e(self.d(self.c(self.b(self.a(x))))))
+
+
+def of_monai():
+    return OfMonai(3, 4)
 
 
 class Saving(pl.LightningModule):

@@ -125,3 +125,24 @@ class Line(nn.Module):
 
 def run_line():
     Line()(torch.zeros(4, 5, 100))
+
+
+class Points(nn.Module):
+    """What somebody takes the largest of over one axis of the map is no 1x1 map; over the channels, it may be."""
+
+    def __init__(self):
+        super().__init__()
+        # ? K=16 points=False
+        self.method = nn.Conv2d(3, 16, 1)
+        # ? K=24 points=False
+        self.function = nn.Conv1d(3, 24, 1)
+        # ? K=32 points=False
+        self.mean = nn.Conv1d(3, 32, 1)
+        # ? K=40 points=?
+        self.channels = nn.Conv1d(3, 40, 1)
+        # ? K=48 points=?
+        self.all = nn.Conv1d(3, 48, 1)
+
+    def forward(self, a, b, c, d, e):
+        tops = self.method(a).relu().max(dim=3)[0], torch.max(self.function(b), 2, keepdim=True)[0]
+        return tops, self.mean(c).mean(-1), self.channels(d).max(1), self.all(e).max()
