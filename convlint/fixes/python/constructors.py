@@ -43,7 +43,9 @@ LINEAR: Mapping[str, tuple[str, ...]] = {
 }
 # of parameters that need not be given
 DEFAULTS: Mapping[str, int | bool] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": True}
-_AFTER_NN = frozenset(("", "modules.", "modules.conv.", "modules.batchnorm.", "modules.instancenorm."))
+_AFTER_NN = frozenset(
+    ("", "modules.", "modules.conv.", "modules.batchnorm.", "modules.instancenorm.", "modules.linear.")
+)
 
 
 # of other frameworks, by the module that their layers are in; all have it behind their first five parameters

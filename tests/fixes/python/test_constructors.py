@@ -24,6 +24,7 @@ def call_in(text: str) -> tuple[ast.Module, ast.Call]:
         ("import torch.nn", "torch.nn.LazyConv1d", "LazyConv1d"),
         ("import torch\nimport torch.nn", "torch.nn.GroupNorm", "GroupNorm"),
         ("import torch as t", "t.nn.modules.conv.Conv2d", "Conv2d"),
+        ("import torch as t", "t.nn.modules.linear.Linear", "Linear"),
         ("from torch.nn import Conv2d as C", "C", "Conv2d"),
         ("from torch.nn.modules import batchnorm as b", "b.BatchNorm1d", "BatchNorm1d"),
         ("def f():\n  from torch import nn\nfrom torch import nn", "nn.PReLU", "PReLU"),
