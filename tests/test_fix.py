@@ -475,12 +475,23 @@ layers:
     assert content() == text
 
 
-def test_what_depends_on_channels_that_stay_says_so() -> None:
+def test_what_a_linear_layer_reads_may_change() -> None:
     text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: linear, C: 10, H: 1, W: 1")
+    write("net.yaml", text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3"))
+    ran = convlint("check", "net.yaml", "-o", "json")
+    (finding,) = json.loads(ran.out)["findings"]
+    assert (finding["code"], finding["advised"], finding["fix"]["applicable"]) == ("CL102", True, True)
+    assert "linear fc with it" in finding["fix"]["describe"]
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == text
+
+
+def test_what_depends_on_channels_that_stay_says_so() -> None:
+    text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: reshape, C: 10, H: 1, W: 1")
     text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")
     write("net.yaml", text)
     ran = convlint("check", "net.yaml", "--fix", "--unsafe-fixes", "-o", "json")
-    assert (ran.code, ran.err, content()) == (0, "", text)  # the linear layer's width is not ours: nobody is advised
+    assert (ran.code, ran.err, content()) == (0, "", text)  # nobody knows what the reshape does: nobody is advised
     (finding,) = json.loads(ran.out)["findings"]
     assert (finding["code"], finding["advised"], finding["fix"]["applicable"]) == ("CL102", False, False)
 

@@ -69,6 +69,49 @@ def test_widths_become_aligned_where_they_are_written_and_a_second_run_changes_n
     assert (ran.code, ran.err, content()) == (0, "", IMPORT + MENDED)
 
 
+GATED = """\
+class Gate(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.squeeze = nn.Linear(60, 15)
+        self.excite = nn.Linear(15, out_features=60)
+
+    def forward(self, x):
+        y = self.squeeze(x.mean((2, 3))).relu()
+        return x * self.excite(y).sigmoid().view(y.size(0), -1, 1, 1).expand_as(x)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(64, 60, 3, padding=1)
+        self.gate = Gate()
+        self.b = nn.Conv2d(60, 124, 3, padding=1, stride=8)
+        self.fc = nn.Sequential(nn.Flatten(), nn.Linear(6076, 10))
+
+    def forward(self, x):
+        return self.fc(self.b(self.gate(self.a(x))).relu())
+"""
+
+
+@pytest.mark.contract
+def test_linear_layers_that_read_or_write_a_width_change_with_it() -> None:
+    write(IMPORT + GATED)
+    ran = check(*UNSAFE, "-o", "concise")
+    mended = GATED.replace("Linear(60,", "Linear(64,").replace("features=60", "features=64")
+    mended = mended.replace("(64, 60,", "(64, 64,").replace("(60, 124", "(64, 128").replace("6076", "6272")
+    assert content() == IMPORT + mended
+    assert "2 findings in 1 file" in ran.err
+
+
+def test_a_linear_layer_that_computes_its_width_keeps_it() -> None:
+    write(IMPORT + GATED.replace("6076", "124 * 49"))
+    ran = check(*UNSAFE, "-o", "concise")
+    assert "in_features comes from the expression `124 * 49`" in ran.err
+    assert "nn.Conv2d(60, 124" not in content()
+    assert ", 124, 3, padding=1, stride=8)" in content()
+
+
 def test_how_many_could_be_fixed_is_said_and_safe_fixes_leave_widths_alone() -> None:
     ran = check("--fix")
     assert "[*] 2 fixable with --fix --unsafe-fixes" in ran.out

@@ -65,7 +65,8 @@ class Coupling:
 
     def _is_shared(self, number: int) -> bool:
         group = self.channels.groups[number]
-        return len(group.readers) > 1 if group.only_input else len(group.writers) + len(group.readers) > 1
+        count = len(group.readers)
+        return count > 1 if group.only_input else len(group.writers) + count + len(group.linear) > 1
 
     def is_free(self, index: int, fields: Iterable[str]) -> bool:
         """Whether nothing in the network fixes these channels of a layer; an input can be filled up with zeros."""
@@ -168,7 +169,7 @@ class Coupling:
         return {**self.channels.changes_of(index, layer, of_K), **changes}
 
     def follows(self, number: int, index: int, side: str, *, widens: bool) -> str:
-        """The other layers and sides of the group, in words: `K of d and C of b, c with it`.
+        """The other layers and sides of the group, in words: `K of d and C of b, c with it`; linear layers too.
 
         Where the change `widens` the group, and does not only pad it, also why it cannot change.
         """
@@ -182,10 +183,17 @@ class Coupling:
             (sentence("C of {layers}"), [layer for layer in whole if (layer, "C") != (index, side)]),
             (sentence("part of C of {layers}"), part),
         )
-        text = joined(Text(" and "), [Text(what, layers=self._names(which)) for what, which in places if which])
+        parts = [Text(what, layers=self._names(which)) for what, which in places if which]
+        linear = self.linear_layers(group)
+        text = joined(Text(" and "), [*parts, *([shortened(linear, _NAMED)] if linear else [])])
         if group.fixed and widens:
             return Text("{others} with it; but {reason}", others=text, reason=group.fixed[0])
         return Text("{others} with it", others=text)
+
+    def linear_layers(self, group: ChannelGroup) -> list[str]:
+        """The linear layers that read or write a group, as people know them: `linear fc`, `linear at net.py:12`."""
+        linear = (self._network.operations[number] for number in group.linear)
+        return list(dict.fromkeys(operation.where or operation.name for operation in linear))
 
     def _names(self, which: list[int]) -> str:
         return shortened([self.layers[index].name for index in which], _NAMED)

@@ -355,6 +355,7 @@ class _Planning:
                 f"fill the input up to {width} channels with zeros, in it and in the weights of {self._named(readers)}"
             )
         sides = [f"{side} of {self._named(of)}" for side, of in (("K", group.writers), ("C", readers)) if of]
+        sides += self.promise.advice.coupling.linear_layers(group)
         return f"{width} channels for {group.width}: {', '.join(sides)}"
 
     def _hit(self, choice: SettingChoice) -> Hit:

@@ -135,7 +135,7 @@ def normed(network: Network, layers: Sequence[ConvLayer]) -> Normed:
 def _is_opaque(operation: Operation) -> bool:
     """Whether nobody knows what it does to a layout; in a network that is whole, it leaves that alone."""
     of_one = operation.kind in ("identity", "batchnorm")
-    return operation.kind == "reshape" or (of_one and len(operation.inputs) != 1)
+    return operation.kind in ("view", "linear", "reshape") or (of_one and len(operation.inputs) != 1)
 
 
 def _elements(operation: Operation) -> int:

@@ -235,7 +235,7 @@ def effective(key: str, holder: Holder) -> Data | None:
     return stated(key, values[name], None, dims)
 
 
-_TAKES_N = ("input", "reshape")  # kinds of operations that are no convolution and yet may state N
+_TAKES_N = ("input", "view", "linear", "reshape")  # kinds of operations that are no convolution and yet may state N
 
 
 class Document(Struct, eq=False, kw_only=True):

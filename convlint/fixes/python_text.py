@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import group_of
-from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, NORMS, Read, argument, opened, origin
+from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, LINEAR, NORMS, Read, argument, opened, origin
 from convlint.fixes.python.source import Rewrites, rewritten
 from convlint.model.channels import Channels, channels_of
 from convlint.model.errors import InputFault
@@ -35,6 +35,9 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {  # parameter -> the fields that it st
 }  # fmt: skip
 _PARAMETER = {field: name for name, fields in _FIELDS.items() for field in fields}
 _PARAMETER |= {f"Pad{axis}_end": "padding" for axis in _AXES}
+
+
+_COUNTING = {**CONVOLUTIONS, **LINEAR}
 
 
 class ConstructorCall(NamedTuple):
@@ -126,7 +129,7 @@ class Statements:
             )  # fmt: skip
 
     def _of_widths(self, channels: Channels) -> None:
-        """Ties what changes with the same channels, adds what norms have to state, and refuses what is incomplete."""
+        """Ties what changes with the same channels, adds what others have to state, and refuses what is incomplete."""
         network, widths, asked_of = self.network, {}, dict[int, set[Asked]]()
         for index, fields in self.sets.items():
             for field in fields.keys() & {"C", "K"}:
@@ -151,22 +154,24 @@ class Statements:
                 self.refused.update(dict.fromkeys(asked, f"{group.width} channels stay: {reason}"))
         self.tied += map(frozenset, asked_of.values())
         wider = channels.widened(network, widths).operations
-        for number, (before, after) in enumerate(zip(network.operations, wider, strict=True)):
-            if not before.sized or before.C == after.C or before.C is None or after.C is None:
-                continue
-            asked = set().union(
-                *(asked_of.get(group, set()) for group, _ in channels.axes[number] or () if group in widths)
-            )
+        for number, before in enumerate(network.operations):
             site = None if before.span is None else ConstructorCall(before.path, before.span)
-            together = site is not None and bool(
-                self.constructed.built[site].layers
-            )  # by one call: its out_channels are both's
-            self.statements.append(
-                Statement(
-                    site=site, parameter="out_channels" if together else OF_A_NORM, old=(before.C,), new=(after.C,),
-                    asked=frozenset(asked), operation=number,
+            together = site in self.constructed.built and bool(self.constructed.built[site].layers)
+            stated = {"out_channels" if together else OF_A_NORM: number}  # by one call: its out_channels are both's
+            if before.kind == "linear":
+                stated = {"in_features": before.inputs[0], "out_features": number}
+            for parameter, operation in stated.items() if before.sized else ():
+                old, new = network.operations[operation].C, wider[operation].C
+                if old == new or old is None or new is None:
+                    continue
+                asked = set().union(
+                    *(asked_of.get(group, set()) for group, _ in channels.axes[operation] or () if group in widths)
                 )
-            )  # fmt: skip
+                self.statements.append(
+                    Statement(
+                        site=site, parameter=parameter, old=(old,), new=(new,), asked=frozenset(asked), operation=number
+                    )
+                )
 
 
 def site_of(layer: ConvLayer) -> ConstructorCall | None:
@@ -248,10 +253,10 @@ class PythonEditor:
         if call is None:
             return "there is no call, or more than one"
         of_norm = statement.parameter == OF_A_NORM
-        parameters = (NORMS if of_norm else CONVOLUTIONS).get(source[1].torch_class(call) or "")
+        parameters = (NORMS if of_norm else _COUNTING).get(source[1].torch_class(call) or "")
         name = parameters[-1] if of_norm and parameters else statement.parameter
         if parameters is not None and name not in parameters:
-            return Rewrites({}, {})  # a lazy layer or norm takes it from its input
+            return Rewrites({}, {})  # a lazy module takes it from its input
         given = argument(call, name, parameters or ())
         if given.unclear:
             return f"{name} {given.unclear}"
@@ -300,8 +305,10 @@ def _unlike(statements: Statements, stated: list[Statement]) -> str:
         if index not in layers:
             return f"{where} {network.layers[index].name} too, whose {first.parameter} would stay"
     operations = {statement.operation for statement in stated}
-    if first.parameter in (OF_A_NORM, "out_channels") and not operations.issuperset(built.operations):
-        return f"{where} norms too that would stay as they are"
+    others = first.parameter in (OF_A_NORM, "out_channels", *LINEAR["Linear"])
+    if others and not operations.issuperset(built.operations):
+        kind = "linear layers" if first.parameter in LINEAR["Linear"] else "norms"
+        return f"{where} {kind} too that would stay as they are"
     return ""
 
 

@@ -34,8 +34,9 @@ class ChannelGroup(Struct, frozen=True, kw_only=True):
     """Channels of several tensors whose number is the same everywhere, so that it can only change everywhere.
 
     `writers` are the layers with this number as K, `readers` those with it in their C; `depthwise` are the readers
-    whose K and groups follow their C. `inputs` are the inputs of the network with these channels. A new width has to be
-    a multiple of `multiple_of`. `fixed` has the reasons why it cannot change at all; empty where it can.
+    whose K and groups follow their C. `inputs` and `linear` are operations: the network's inputs with these channels,
+    and the linear layers that read or write them. A new width has to be a multiple of `multiple_of`. `fixed` has the
+    reasons why it cannot change at all; empty where it can.
     """
 
     width: int
@@ -43,6 +44,7 @@ class ChannelGroup(Struct, frozen=True, kw_only=True):
     readers: tuple[GroupReader, ...] = ()
     depthwise: tuple[int, ...] = ()
     inputs: tuple[int, ...] = ()
+    linear: tuple[int, ...] = ()
     multiple_of: int = 1
     fixed: tuple[Text, ...] = ()
 
@@ -115,7 +117,12 @@ class Channels(Struct, frozen=True, kw_only=True):
 def _scaled(work: Work, reads: Sequence[float], writes: float) -> Work:
     """The work on so many times the elements of each input and of the result."""
     read = tuple(round(count * scale) for count, scale in zip(work.reads, reads, strict=False))
-    return replace(work, reads=read, writes=round(work.writes * writes), weights=round(work.weights * writes))
+    weights, product = round(work.weights * writes), work.product
+    if work.kind == "linear" and len(product) == 4:  # of a weight for each pair, and a bias
+        batch, M, N, K = product
+        product = (batch, M, round(N * writes), round(K * reads[0]))
+        weights = product[2] * product[3] + round((work.weights - N * K) * writes)
+    return replace(work, reads=read, writes=round(work.writes * writes), weights=weights, product=product)
 
 
 def reshaping(operation: Operation) -> Scale:
@@ -169,6 +176,7 @@ class _Walk:
         self.fixed: dict[int, tuple[Axis, set[Text]]] = {}  # by the id of an axis, which is kept alive with it
         self.divisors: list[tuple[int, int]] = []
         self.inputs: list[tuple[int, int]] = []
+        self.linear: list[tuple[int, int]] = []
         self.written: dict[int, Axis] = {}
         self.read: dict[int, Axis] = {}
         self.parts = 0
@@ -188,6 +196,8 @@ class _Walk:
                 self._tie(operation.weights, operation.layer)
             return begun
         known = [axis for axis in axes if axis is not None]
+        if kind == "linear" and known:
+            return self._linear(number, operation, known[0])
         if axes and len(known) == len(axes) and kind != "reshape":
             axis = self._kept(operation, known)
             self.parts += 0 if axis is None else len(axis)
@@ -208,6 +218,9 @@ class _Walk:
             scaled = tuple((number, scale * by) for number, scale in axes[0])
             is_whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
             return scaled if is_whole else None
+        if kind == "view":
+            times, more = divmod(C or 0, self._of(axes[0]))
+            return tuple((number, scale * times) for number, scale in axes[0]) if times and not more else None
         widest = max(map(self._of, axes))
         if C not in (None, widest):
             return None
@@ -227,6 +240,14 @@ class _Walk:
         for axis in axes:
             self.fix(axis, reason)
         return self._fixed(self._fresh(operation.C), Text("{name} makes it", name=_named(operation)))
+
+    def _linear(self, number: int, operation: Operation, axis: Axis) -> Axis | None:
+        """The axis of a linear layer's output, which is its own, as that of a convolution is."""
+        begun = self._fresh(operation.C)
+        self.linear += [(segment, number) for segment, _ in (*axis, *(begun or ()))]
+        for width in (axis, begun) if operation.frozen else ():
+            self._fixed(width, Text("{name} is frozen, with weights of this width", name=_named(operation)))
+        return begun
 
     def _alone(self, index: int) -> Axis | None:
         """The axis that a layer without a recorded input reads."""
@@ -354,9 +375,10 @@ class _Walk:
         reasons: list[dict[Text, None]] = [{} for _ in range(count)]
         for segment, reason in self.reasons:
             reasons[own[segment]][reason] = None
-        inputs: list[list[int]] = [[] for _ in range(count)]
-        for segment, operation in self.inputs:
-            inputs[own[segment]].append(operation)
+        inputs, linear = ([list[int]() for _ in range(count)] for _ in range(2))
+        for numbers, begun in ((inputs, self.inputs), (linear, self.linear)):
+            for segment, operation in begun:
+                numbers[own[segment]].append(operation)
         groups = tuple(
             ChannelGroup(
                 width=self.width[root],
@@ -364,6 +386,7 @@ class _Walk:
                 readers=tuple(GroupReader(*item) for item in sorted(readers[group].items())),
                 depthwise=tuple(sorted(layer for layer in readers[group] if self._follows(layer))),
                 inputs=tuple(inputs[group]),
+                linear=tuple(dict.fromkeys(linear[group])),
                 multiple_of=multiple[group],
                 fixed=tuple(reasons[group]),
             )

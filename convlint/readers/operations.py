@@ -121,6 +121,7 @@ class Operations:
         self._met: list[Operation] = []
         self._apart: dict[int, str] = {}  # call -> why its channels cannot change
         self._weights: dict[int, int] = {}  # call -> the first call with the same weights
+        self.multiplied: dict[str, list[int]] = {}  # the name of a matrix -> the linear layers that have it
 
     def add(
         self, effect: Effect, name: str, inputs: Sequence[int], shape: Shape | None, where: str = "",
@@ -212,10 +213,15 @@ class Operations:
         """Notes that the tensor of this operation leaves the network."""
         self._met[number] = replace(self._met[number], output=True)
 
+    def share_matrices(self) -> None:
+        """Makes linear layers that have the same weights opaque, so that nothing behind or before them changes."""
+        self._met, self.multiplied = with_shared_weights(self._met, self.multiplied.values()), {}
+
     def finished(self, layers: Sequence[ConvLayer], layer_of: Sequence[int]) -> tuple[Operation, ...]:
         """All operations, the convolutions with the sizes of their layers; `layer_of` maps calls to layers."""
         done: list[Operation] = []
         now: list[int] = []  # the new number of each operation: a call that is set apart becomes three
+        self.share_matrices()
         for operation in self._met:
             inputs = tuple([now[index] for index in operation.inputs])
             if operation.layer is None:
@@ -270,6 +276,20 @@ _NAMED = 4  # operators that a note names
 _LEAST_RANK: Mapping[WorkKind, int] = {"linear": 1, "product": 2}  # of what they read and write
 # Operations that have parameters of their own.
 WITH_WEIGHTS: frozenset[WorkKind] = frozenset((*BATCH_NORMS, "layer norm", "group norm", "linear", "embedding"))
+
+
+def with_shared_weights(operations: Sequence[Operation], sharing: Iterable[Sequence[int]]) -> list[Operation]:
+    """The operations; linear layers that have the same weights are opaque. `sharing` has the numbers of each matrix."""
+    result = list(operations)
+    for numbers in sharing:
+        for number in numbers if len(numbers) > 1 else ():
+            result[number] = replace(result[number], kind="reshape")
+    return result
+
+
+def flattens(before: Shape, after: Shape) -> bool:
+    """Whether a reshape makes one vector of all elements of each image."""
+    return len(after) == 2 and before[0] == after[0] and None not in before[1:] and after[1] == elements(before[1:])
 
 
 def elements(shape: Shape) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -147,6 +147,8 @@ _WEIGHT = re.compile(
 _LAST_CHANNELS = re.compile(r"(?:^|[./])kernel$")  # Flax and Keras keep filters as R, S, C, K
 _SHARD = re.compile(r"[^/\\\x00]+\.safetensors")
 _WIDE = 64  # channels per group; hardly any grouped convolution has as many
+_COLOURS = 4
+_LONGEST = 10  # digits of a number in a name
 MOST_SHARDS = 1_000
 
 
@@ -212,6 +214,8 @@ def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer,
     refuse_layers(len(weights))
     shapes = {shape for _, _, shape, _ in weights}
     outputs = {shape[0] for shape in shapes}
+    linear = {size for header in headers for _, shape in header.tensors.values() if len(shape) == 2 for size in shape}
+    gray = _of_gray_images({name: shape for name, _, shape, _ in weights}, linear)
     sizes = {shape: _sizes(shape, outputs) for shape in shapes}  # a network repeats a few shapes many times
     # A weight without a bias of the same name beside it has none, as torch saves all parameters of a layer.
     biased = {name for header in headers for name in header.tensors if name.endswith("bias")}
@@ -221,10 +225,33 @@ def _layers(headers: Sequence[Header], options: ReadOptions) -> tuple[ConvLayer,
         layers.append(
             ConvLayer(
                 name=stem, node=name, path=header.path, N=options.batch, dtype=_DTYPES.get(dtype),
-                bias=f"{name[: len(name) - suffix]}bias" in biased, **sizes[shape],
+                bias=f"{name[: len(name) - suffix]}bias" in biased, **sizes[shape] | gray.get(name, {}),
             )
         )  # fmt: skip
     return tuple(layers)
+
+
+def _of_gray_images(shape_of: Mapping[str, tuple[int, ...]], linear: Collection[int]) -> dict[str, dict[str, Any]]:
+    """What the first filter has instead of the fields of `_sizes`, by its name, where that has one channel.
+
+    It is no depthwise one where nothing in the file writes channels for it, and may be either where something does, a
+    layer or one of the `linear` widths; unless another filter reads the colours of images.
+    """
+    shapes = set(shape_of.values())
+    if not shapes or any(1 < channels <= _COLOURS for _, channels, *_ in shapes):
+        return {}
+    name = min(shape_of, key=_in_order)
+    K, channels, *_ = shape_of[name]
+    if channels > 1 or K == 1:
+        return {}
+    is_written = K in linear or any(shape[0] == K and shape[1] > 1 for shape in shapes)
+    return {name: {"C": None, "groups": 1} if is_written else {"C": 1, "groups": 1, "first": True}}
+
+
+def _in_order(name: str) -> list[tuple[int, str]]:
+    """A key that sorts numbers in names as numbers."""
+    parts: list[str] = re.findall(r"[0-9]+|[^0-9]+", name)
+    return [(int(part), "") if part.isdecimal() and len(part) < _LONGEST else (0, part) for part in parts]
 
 
 def _sizes(shape: tuple[int, ...], outputs: set[int]) -> dict[str, Any]:

@@ -454,6 +454,21 @@ def frozen_norm_weights() -> FrozenNorm:
     return net
 
 
+class Flattened(nn.Module):
+    """A classifier of a whole map, behind a gate of linear layers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.last = nn.Conv2d(3, 60, 3, padding=1), nn.Conv2d(60, 20, 3, stride=4)
+        self.gate = nn.Sequential(nn.Linear(60, 8), nn.ReLU(), nn.Linear(8, 60), nn.Sigmoid())
+        self.head = nn.Sequential(nn.Flatten(), nn.Dropout(), nn.Linear(20 * 64, 30), nn.ReLU(), nn.Linear(30, 10))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.stem(x)
+        y = y * self.gate(y.mean((2, 3)))[:, :, None, None]
+        return self.head(self.last(y).relu())
+
+
 class Shuffles(nn.Module):
     """A shuffle of channels between two grouped layers."""
 

@@ -81,6 +81,21 @@ class Shuffled(nn.Module):
         return self.last(F.pixel_shuffle(self.norm(self.stem(x)), 2))
 
 
+class Headed(nn.Module):
+    """Linear layers that read two maps: one for each, and one for both."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a, self.b, self.c, self.d = conv(3, 12), conv(3, 12), conv(3, 20), conv(3, 20)
+        self.one, self.other, self.shared = nn.Linear(12, 4), nn.Linear(12 * 64, 4), nn.Linear(20, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.one(self.a(x).mean((2, 3))) + self.other(F.max_pool2d(self.b(x), 2).flatten(1))
+        for read in (self.c, self.d):
+            y = y + self.shared(F.adaptive_avg_pool2d(read(x), 1).view(x.size(0), -1))
+        return y
+
+
 class Viewed(nn.Module):
     """A view that keeps no axis of channels, and one that keeps all."""
 

@@ -72,6 +72,26 @@ def test_channels_of_grouped_convolutions_are_not_guessed(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("shapes", "first"),
+    [
+        ({"conv2": (64, 32, 3, 3), "conv1": (32, 1, 5, 5), "fc": (10, 1600)}, ("conv1", 1, 1, True)),
+        ({"conv2": (64, 32, 3, 3), "conv10": (64, 1, 3, 3)}, ("conv10", 64, 64, False)),  # not the first
+        ({"conv.0": (32, 1, 3, 3), "conv.2": (32, 32, 3, 3)}, ("conv.0", None, 1, False)),
+        ({"a": (32, 1, 3, 3), "fc": (32, 100)}, ("a", None, 1, False)),
+        ({"blocks.0.dw": (32, 1, 3, 3), "stem": (32, 3, 3, 3)}, ("blocks.0.dw", 32, 32, False)),
+        ({"a": (1, 1, 3, 3)}, ("a", 1, 1, False)),
+    ],
+)
+def test_a_first_filter_of_one_channel_reads_gray_images(
+    tmp_path: Path, shapes: dict[str, tuple[int, ...]], first: tuple[str, int | None, int, bool]
+) -> None:
+    path = tmp_path / "model.safetensors"
+    save_file({f"{name}.weight": torch.zeros(shape) for name, shape in shapes.items()}, path)
+    (layer,) = (layer for layer in one(path).layers if layer.name == first[0])
+    assert (layer.name, layer.C, layer.groups, layer.first) == first
+
+
+@pytest.mark.parametrize(
     ("torch_dtype", "dtype"),
     [(torch.float16, "fp16"), (torch.bfloat16, "bf16"), (torch.float64, "fp64"), (torch.float8_e4m3fn, "fp8")],
 )

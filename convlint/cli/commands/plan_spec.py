@@ -105,10 +105,10 @@ def _changes(read: Network, planned: Network) -> Iterator[ValueChange]:
         if new.unfolded != old.unfolded:
             yield ValueChange(layer=position, field="unfolded", value=new.unfolded)
     for number, (before, after) in enumerate(zip(read.operations, planned.operations, strict=True)):
-        if before.kind == "input":
+        if before.kind in ("input", "linear"):
             if after.C != before.C and after.C is not None:
                 yield ValueChange(layer=number, field="C", value=after.C)
-            for N in batches:
+            for N in batches if before.kind == "input" else ():
                 yield ValueChange(layer=number, field="N", value=N)
     for name in read.runtime.__struct_fields__:
         value = getattr(planned.runtime, name)

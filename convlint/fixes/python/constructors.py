@@ -37,6 +37,10 @@ NORMS: Mapping[str, tuple[str, ...]] = {
     "GroupNorm": ("num_groups", "num_channels"),
     "PReLU": ("num_parameters",),
 }
+LINEAR: Mapping[str, tuple[str, ...]] = {
+    "Linear": ("in_features", "out_features"),
+    "LazyLinear": ("out_features",),
+}
 # of parameters that need not be given
 DEFAULTS: Mapping[str, int | bool] = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "bias": True}
 _AFTER_NN = frozenset(("", "modules.", "modules.conv.", "modules.batchnorm.", "modules.instancenorm."))
@@ -102,7 +106,7 @@ class ImportedNames:
         full = self.full_name(call) or ""
         inside, _, kind = full.removeprefix("torch.nn.").rpartition(".")
         known = full.startswith("torch.nn.") and (f"{inside}." if inside else "") in _AFTER_NN
-        return kind if known and (kind in CONVOLUTIONS or kind in NORMS) else None
+        return kind if known and any(kind in table for table in (CONVOLUTIONS, NORMS, LINEAR)) else None
 
     def bias_of(self, call: ast.Call) -> BiasParameter | None:
         """How a framework's convolution that a call constructs is told whether it has a bias; None where unknown."""

@@ -15,7 +15,7 @@ from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS, is_frozen
 from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, SAME_OPS, channels_first
-from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, one_element
+from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, flattens, one_element
 
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
 _ADD = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
@@ -61,7 +61,10 @@ class ModelOperations(Operations):
         work = self._work(kind, layer, given, shape) if given else None
         if effect is None:
             return self.opaque(name, f"{kind} {name}", inputs, shape, work=work)
-        return self.add(effect, name, inputs, shape, work=work)
+        if effect.kind == "linear":
+            self.multiplied.setdefault(name, []).append(self.count)  # a layer that is called again has its weights
+        where = f"{kind} {name}" if effect.kind in ("view", "linear") else ""
+        return self.add(effect, name, inputs, shape, where, work=work)
 
     def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
         """The work of a call; None for views, and for layers that run in training alone."""
@@ -169,6 +172,16 @@ def _reshape(steps: ModelOperations, _: Node, before: Shape | None, after: Shape
     return Effect("identity") if one_element(before, after, steps.axis(before)) == steps.axis(after) else None
 
 
+def _flatten(_: ModelOperations, __: Node, before: Shape | None, after: Shape | None) -> Effect | None:
+    return None if before is None or after is None or not flattens(before, after) else Effect("view")
+
+
+def _dense(steps: ModelOperations, _: Node, before: Shape | None, after: Shape | None) -> Effect | None:
+    """A product with the last axis, whose channels it reads if they are there."""
+    known = before is not None and after is not None and steps.axis(before) == len(before) - 1
+    return Effect("linear") if known else None
+
+
 def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> Effect | None:
     if before is None or config.get("axis") is None:  # without an axis it reduces the channels too
         return None
@@ -184,6 +197,8 @@ _RULES: Mapping[str, Rule] = {
     **dict.fromkeys(("Resizing", "CenterCrop", "RandomCrop"), _spatial),
     "GroupNormalization": _group_norm,
     "Reshape": _reshape,
+    "Flatten": _flatten,
+    "Dense": _dense,
 }
 _RULES_OF_OPS: Mapping[str, Rule] = {
     **dict.fromkeys(SAME_OPS, lambda *_: Effect("identity")),

@@ -12,7 +12,16 @@ from msgspec.structs import replace
 from convlint.model.layer import ConvLayer
 from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
-from convlint.readers.operations import ConvFlow, ConvOutput, Effect, Operations, Shape, ValueOrigin, one_element
+from convlint.readers.operations import (
+    ConvFlow,
+    ConvOutput,
+    Effect,
+    Operations,
+    Shape,
+    ValueOrigin,
+    flattens,
+    one_element,
+)
 
 if TYPE_CHECKING:
     import onnx
@@ -275,9 +284,20 @@ def _one_element(given: Given) -> Effect | None:
     return None if moved is None else Effect("identity", moved)
 
 
-def _map_of_one_element(given: Given) -> Effect | None:
-    """A reshape to a map. One to a vector may be a flatten, which meets larger maps when the input is larger."""
-    return _one_element(given) if given.after is not None and len(given.after) > 2 else None
+def _reshape(given: Given) -> Effect | None:
+    """A reshape to a map of one element, or to a vector of all elements of each image."""
+    before, after = given.before[0], given.after
+    if before is None or after is None or len(after) > 2:
+        return _one_element(given)
+    return Effect("view") if flattens(before, after) else None
+
+
+def _product(given: Given) -> Effect | None:
+    """A product of a map's channels, where they are on its last axis, with a matrix that is stored."""
+    before, after = given.before[0], given.after
+    known = before is not None and after is not None and given.axis == len(before) - 1 == len(after) - 1
+    stored = given.constants and len(given.maps) == 1 and not given.number("transA", 0)
+    return Effect("linear", given.axis) if known and stored else None
 
 
 _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
@@ -292,7 +312,8 @@ _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
     "SpaceToDepth": _unshuffle,
     "Squeeze": _one_element,
     "Unsqueeze": _one_element,
-    "Reshape": _map_of_one_element,
+    **dict.fromkeys(("Reshape", "Flatten"), _reshape),
+    **dict.fromkeys(("Gemm", "MatMul"), _product),
 }
 
 
@@ -379,6 +400,8 @@ class GraphOperations(Operations):
             self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
             self._rows_of_groups.add(len(self._met))
+        if effect is not None and effect.kind == "linear":
+            self.multiplied.setdefault(self._made_of.get(names[1], names[1]), []).append(self.count)
         if effect is None:
             for written, shape in zip(node.output, shapes, strict=True):
                 number = self.opaque(name, _label(node), inputs, shape, work=work)
@@ -386,7 +409,8 @@ class GraphOperations(Operations):
                 inputs = [number]  # the further outputs depend on the same inputs through the first
                 self._maps[written] = Map(number, 1)
             return
-        number = self.add(effect, name, inputs, shapes[0], work=work)
+        where = _label(node) if effect.kind in ("view", "linear") else ""
+        number = self.add(effect, name, inputs, shapes[0], where, work=work)
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
@@ -435,6 +459,7 @@ class GraphOperations(Operations):
             else:  # used by two operators, or once transposed: which axis is K and which C differs
                 for call in calls:
                     self.set_apart(call, f"{layers[call].name}, which shares its weights,")
+        self.share_matrices()
         self._join_composites()
         return self.finished(layers, range(len(layers)))
 

@@ -117,11 +117,16 @@ class SpecOperations:
             kind = "identity"
         if carrier == "identity" and word == _GROUP_NORM:  # without groups its channels may not change
             kind, groups = ("identity", values["groups"]) if "groups" in values else ("reshape", 1)
-        if kind == "reshape":
+        C = shape.C
+        if word in PRODUCTS and len(inputs) == 1:
+            kind = "linear"
+        elif word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
+            kind, C = "view", elements_of(replace(inputs[0], N=1)) or None
+        if kind in ("reshape", "view", "linear"):
             where = f"{op} {shape.source}"
         sources = [self._flat.get(source.source, source) for source in inputs] if word in PRODUCTS else inputs
         work = None if kind in ("conv", "input") else work_of(word, carrier, shape, sources, values)
-        if word in _VIEWS and len(inputs) == 1 and values.keys().isdisjoint("CDHW"):
+        if kind == "view":
             self._flat[shape.source] = self._flat.get(inputs[0].source, inputs[0])
         if word in OF_STEPS:
             self.whole = self.whole is not False
@@ -135,7 +140,7 @@ class SpecOperations:
             shape.source,
             Operation(
                 kind=kind, name=shape.source, inputs=numbers, frozen=frozen,
-                layer=shape.producers[0] if kind == "conv" else None, weights=weights, C=shape.C,
+                layer=shape.producers[0] if kind == "conv" else None, weights=weights, C=C,
                 D=shape.D, H=shape.H, W=shape.W, dims=shape.dims or 2, factor=factor, groups=groups, where=where,
                 work=work, part=_part_of(word, shape, inputs),
             ),

@@ -146,12 +146,15 @@ class _Wiring:
         """All items; the last ones read what leaves the network, and what only left-out operations read."""
         items = self.items
         for number, use in enumerate(self.uses):
-            if self.states_step:
-                use = "passed through" if number in self.views else _use_in_a_step(self.operations[number], use)
+            operation = self.operations[number]
+            if number in self.views and (self.states_step or (use == "written" and operation.kind == "view")):
+                use = "passed through"
+            elif self.states_step:
+                use = _use_in_a_step(operation, use)
             if use == "written":
-                self.at.append([self._written(number, self.operations[number])])
+                self.at.append([self._written(number, operation)])
             else:
-                self.at.append([] if use == "left out" else self._passed(self.operations[number]))
+                self.at.append([] if use == "left out" else self._passed(operation))
         # Layers that no norm alone reads, although no item reads them: their readers are left out, or outside.
         unread = [names[0] for index, names in self.names.items()
                   if self.layers[index].norm_follows is False and items.read.isdisjoint(names)]  # fmt: skip
@@ -183,17 +186,27 @@ class _Wiring:
         return stated
 
     def _views(self) -> set[int]:
-        """The views that only linear layers and layer norms read; in a spec, these read the map itself."""
+        """The views that only linear layers and layer norms read; in a spec, these read the map itself.
+
+        So do activations between a vector and its linear layers, and the copy that a view may need.
+        """
         views: set[int] = set()
+        self.vectors: set[int] = set()  # what only linear layers read in the end, over activations
         readers = grouped(
             (index, number) for number, operation in enumerate(self.operations) for index in operation.inputs
         )
         for number in reversed(range(len(self.operations))):
             own = [self.operations[index].work for index in readers.get(number, ()) if index not in views]
             operation = self.operations[number]
-            is_view = operation.kind == "reshape" and operation.work is None and operation.part is None
+            is_view = operation.kind in ("reshape", "view") and operation.work is None and operation.part is None
             if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
                 views.add(number)
+            following = readers.get(number, ())
+            if following and all(self.operations[at].kind == "linear" or at in self.vectors for at in following):
+                if operation.kind == "view" and operation.work is None:
+                    views.add(number)
+                elif operation.kind == "view" or _is_activation(operation):
+                    self.vectors.add(number)
         return views
 
     def _passed(self, operation: Operation) -> list[Shape]:
@@ -230,7 +243,8 @@ class _Wiring:
             return self._input(number, operation)
         keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
         if not keeps or (work is not None and any(_parts_read(work, inputs))):
-            return self._sized(operation, "reshape", inputs) if work is None else self._opaque(number, work, inputs)
+            op = "linear" if kind == "linear" else "reshape"
+            return self._sized(operation, op, inputs) if work is None else self._opaque(number, work, inputs)
         shape, name = inputs[0], operation.name
         try:
             if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
@@ -340,6 +354,8 @@ class _Wiring:
             widths = [width for width in (work.weights // 2, work.weights) if width]
             if widths and shape.C not in widths:
                 shape = self._with_channels(shape, widths[0])
+        elif kind == "copy" and number in self.vectors:
+            return self._checked(work, self.items.put(name, "copy", [shape]))
         elif kind == "copy":
             shape = self._sized(replace(operation, part=None), "reshape", [shape], work.writes)
             return self.items.put(name, "copy", [shape])
@@ -487,6 +503,11 @@ class _Wiring:
         self.outputs[shape.source] = None
         nothing = self.items.nothing(layer.dims)
         return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, layer.dims, [nothing])
+
+
+def _is_activation(operation: Operation) -> bool:
+    work = operation.work
+    return operation.kind == "identity" and operation.groups == 1 and (work is None or work.kind == "activation")
 
 
 _ABOUT = 0.01  # of the elements that an operation reads: a parameter of it is not counted

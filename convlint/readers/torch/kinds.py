@@ -113,10 +113,12 @@ def effect_of(name: str, call: OperatorCall) -> Effect:
     """The effect of an operator that is no convolution."""
     if role(name) == NORM:
         return _NORM
-    rule = _RULES.get(plain(name))
+    short = plain(name)
+    rule = _RULES.get(short)
     shapes = (*call.reads, call.written)
-    known = all(len(shape) == len(call.written) and len(shape) in _RANKS and shape[1] is not None for shape in shapes)
-    return rule(plain(name), call) if rule is not None and known else OPAQUE
+    known = all(len(shape) in _RANKS and shape[1] is not None for shape in shapes)
+    same_rank = short in _OF_ANY_RANK or all(len(shape) == len(call.written) for shape in shapes)
+    return rule(short, call) if rule is not None and known and same_rank else OPAQUE
 
 
 def plain(name: str) -> str:
@@ -130,7 +132,7 @@ def writes_in_place(name: str) -> bool:
     return name.endswith("_") and not name.endswith("__")
 
 
-_RANKS = (3, 4, 5)
+_RANKS = (2, 3, 4, 5)
 _NORM, _IDENTITY, _RESIZED = Effect("batchnorm"), Effect("identity"), Effect("resize")
 _ADDED, _CONCATENATED = Effect("add"), Effect("concat")
 
@@ -154,8 +156,18 @@ def _unchanged(_: str, call: OperatorCall) -> Effect:
 
 
 def _viewed(_: str, call: OperatorCall) -> Effect:
-    """A view keeps the order of elements, so that each stays in its place where no size changes."""
-    return _IDENTITY if _alone(call) and call.reads[0] == call.written and None not in call.written else OPAQUE
+    """A view keeps the order of elements: each stays in its place where no size changes, or in one vector of each map.
+
+    A vector is also made a map of one element.
+    """
+    before, after = call.reads[0], call.written
+    if len(call.reads) > 1 or None in (*before, *after) or before[0] != after[0]:
+        return OPAQUE
+    if before == after:
+        return _IDENTITY
+    if before[1] == after[1] == elements(before[1:]):
+        return _RESIZED
+    return Effect("view") if len(after) == 2 else OPAQUE
 
 
 def _spatial(name: str, call: OperatorCall) -> Effect:
@@ -171,13 +183,21 @@ def _padded(_: str, call: OperatorCall) -> Effect:
 
 
 def _reduced(_: str, call: OperatorCall) -> Effect:
-    """A reduction over axes other than the channels, which keeps its axes."""
-    axes, rank = call.argument("dim"), len(call.written)
+    """A reduction over axes of space, which keeps its axes, or keeps none."""
+    axes, rank = call.argument("dim"), len(call.reads[0])
     axes = [axes] if isinstance(axes, int) else axes
-    if call.argument("keepdim") is not True or not isinstance(axes, (list, tuple)) or not axes:
+    if not isinstance(axes, (list, tuple)) or not axes or not all(isinstance(axis, int) for axis in axes):
         return OPAQUE
-    spatial = all(isinstance(axis, int) and axis % rank != 1 for axis in axes)
-    return _RESIZED if spatial and _alone(call) else OPAQUE
+    reduced = {axis % rank for axis in axes}
+    keeps = call.argument("keepdim") is True or (0 not in reduced and len(call.written) == 2)
+    return _RESIZED if keeps and 1 not in reduced and _alone(call) else OPAQUE
+
+
+def _multiplied(_: str, call: OperatorCall) -> Effect:
+    """A product of vectors, one for each image, with a matrix that is no activation."""
+    shapes = (*call.reads, call.written)
+    of_vectors = len(call.reads) == 1 and call.tensors > 1 and all(len(shape) == 2 for shape in shapes)
+    return Effect("linear") if of_vectors and call.reads[0][0] == call.written[0] else OPAQUE
 
 
 def _sliced(name: str, call: OperatorCall) -> Effect:
@@ -231,7 +251,7 @@ _KEPT = (
 )
 _VIEWED = """
     view view_as view_copy reshape reshape_as _unsafe_view _reshape_alias _reshape_copy flatten unflatten squeeze
-    expand_as
+    unsqueeze
 """
 VIEWED = frozenset(_VIEWED.split())
 _MAX_POOLS = tuple(f"max_pool{axes}d{more}" for axes in (1, 2, 3) for more in ("", "_with_indices"))
@@ -252,18 +272,21 @@ _SPATIAL = (
 _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
     "pixel_shuffle": ("pixel_shuffle", "upscale_factor"), "pixel_unshuffle": ("pixel_unshuffle", "downscale_factor"),
 }  # fmt: skip
+_REDUCTIONS = ("mean", "sum", "amax", "amin")
+_OF_ANY_RANK = VIEWED.union(_REDUCTIONS)
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
     **dict.fromkeys(_KEPT.split(), _unchanged),
     **dict.fromkeys(VIEWED, _viewed),
     **dict.fromkeys(_SPATIAL, _spatial),
-    **dict.fromkeys(("mean", "sum", "amax", "amin"), _reduced),
+    **dict.fromkeys(_REDUCTIONS, _reduced),
+    **dict.fromkeys(("linear", "addmm", "mm"), _multiplied),
     **dict.fromkeys(("slice", "narrow"), _sliced),
     **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
-    "expand": lambda _, call: _RESIZED if _alone(call) else OPAQUE,
+    **dict.fromkeys(("expand", "expand_as"), lambda _, call: _RESIZED if _alone(call) else OPAQUE),
     **dict.fromkeys(_SHUFFLES, _shuffled),
 }
 

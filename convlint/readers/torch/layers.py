@@ -14,7 +14,16 @@ from convlint.model.layer import ConvLayer, Dtype, Layout, same_padding, with_ou
 from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, Work, unique_name
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
-from convlint.readers.operations import ConvOutput, Effect, Shape, ValueOrigin, axis_fields, elements, is_first
+from convlint.readers.operations import (
+    ConvOutput,
+    Effect,
+    Shape,
+    ValueOrigin,
+    axis_fields,
+    elements,
+    is_first,
+    with_shared_weights,
+)
 from convlint.readers.torch.kinds import NORM, OPAQUE, PARTS, OperatorCall, effect_of, plain, runs_nothing, work_of
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
@@ -192,6 +201,8 @@ def _place(call: ConvCall, path: str, *, entry: bool) -> tuple[str, dict[str, Sp
 
 
 MOST_NOTED = 100_000  # operations of one network; if there are more, none is returned
+# operators that take sizes alone from the second tensor that they read
+_SHAPED_AS = frozenset(("aten::expand_as", "aten::reshape_as", "aten::view_as"))
 # operators that take nothing but a dtype and a device from the tensor that they read
 _MAKERS = frozenset(f"aten::new_{what}" for what in ("empty", "zeros", "ones", "full", "tensor", "empty_strided"))
 
@@ -214,6 +225,7 @@ class TracedOperations:
         # becomes an operation when it first is.
         self._aside: dict[Hashable, tuple[int, Shape, str]] = {}
         self._uses_of_name: Counter[str] = Counter()
+        self._multiplied: dict[Hashable, list[int]] = {}  # a matrix -> the linear layers with it as their weights
         self._reads = 0
         self._outputs: set[int] | None = None
 
@@ -257,6 +269,7 @@ class TracedOperations:
         base: Tensor | None = None,
         constants: Iterable[Shape] = (),
         built: Callable[[], CodeSpan | None] = lambda: None,
+        base_of: Callable[[Any], Hashable] = lambda key: key,
         view: bool = False,
         learned: int = 0,
         detached: bool = False,
@@ -267,9 +280,10 @@ class TracedOperations:
         where that is a view of `base`, the base changes with it.
         `where` returns the user's line. `constants` are the shapes of constants among its arguments, `learned` counts
         their elements that learn; `built` returns the place that constructs the module which runs it. Both functions
-        are called only where that is needed, since they walk the stack.
+        are called only where that is needed, since they walk the stack. `base_of` gives the tensor that one is a view
+        of, such as the weights behind their transpose.
         """
-        keys = list(reads)
+        keys = list(reads)[: 1 if name in _SHAPED_AS else None]
         numbers = [number for key in keys if (number := self._number(key)) is not None]
         if not numbers or not written or name in _MAKERS:
             return
@@ -303,6 +317,10 @@ class TracedOperations:
             where=text, constants=fixed, built=built, work=work, part=parts[0], detached=detached,
             frozen=work is not None and work.weights > 0 and not learned,
         )  # fmt: skip
+        if effect.kind == "linear":
+            for key in keys:
+                if self._number_of.get(key) is None:
+                    self._multiplied.setdefault(base_of(key), []).append(first)
         for (key, shape), part in zip(written[1:], parts[1:], strict=True):
             if effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text
@@ -351,7 +369,7 @@ class TracedOperations:
             if number in self._outputs:
                 operation = replace(operation, output=True)
             result.append(operation)
-        return tuple(result)
+        return tuple(with_shared_weights(result, self._multiplied.values()))
 
     def _written_into(
         self, name: str, view: Tensor, inputs: tuple[int, ...], base: Tensor, where: Callable[[], str],
@@ -387,13 +405,14 @@ class TracedOperations:
         self._uses_of_name[name] = count + 1
         C: int | None = None
         dims, D, H, W = 2, None, None, None
-        if 3 <= len(shape) <= 5:
-            dims = len(shape) - 2
+        if 2 <= len(shape) <= 5:
+            dims = len(shape) - 2 or 2
             C, *_ = shape[1:]
             D, H, W = (1, 1, 1, *shape[2:])[-3:]
         self._shapes.append(shape)
         sized = C is not None and any(C in constant for constant in constants)
-        norm = effect.kind == "batchnorm" or name == "group_norm"  # made for so many channels, with weights or without
+        # made for so many channels, with weights or without
+        norm = effect.kind in ("batchnorm", "linear") or name == "group_norm"
         place = built() if sized or norm else None
         self._noted.append(
             Operation(
@@ -407,7 +426,7 @@ class TracedOperations:
         return number
 
 
-_LOCATED = frozenset(("reshape", "add", "concat"))  # kinds that messages name, with their line
+_LOCATED = frozenset(("reshape", "view", "linear", "add", "concat"))  # kinds that messages name, with their line
 
 
 def _at(operator: str, line: str) -> str:

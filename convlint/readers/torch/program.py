@@ -429,7 +429,7 @@ class _GraphReader:
                 partial(_argument, node), partial(line, node),
                 in_place=writes, base=None if base is None else (base, self.tensors.any_shape(base)),
                 constants=[self.tensors.any_shape(tensor) for tensor in names if not operations.knows(tensor)],
-                view=name in VIEWS, detached=name in DETACHES,
+                base_of=lambda key: bases.get(key, key), view=name in VIEWS, detached=name in DETACHES,
                 learned=sum(elements(self.tensors.any_shape(tensor)) for tensor in names if tensor in self.learned),
             )  # fmt: skip
             sources = [origins[tensor] for tensor in names if tensor in origins]

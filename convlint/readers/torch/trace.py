@@ -265,6 +265,7 @@ class Trace(TorchDispatchMode):  # type: ignore[misc]
             func._schema.name, map(id, arguments), [(id(tensor), tuple(tensor.shape)) for tensor in written],
             partial(argument_of, func, args, kwargs), lambda: line_at(sys._getframe()), in_place=writes, base=base,
             constants=[tuple(tensor.shape) for tensor in constants], built=_built,
+            base_of=lambda key: self._bases[key][0] if key in self._bases else key,
             view=not writes and is_view(arguments, written),
             learned=0 if self.detached else sum(tensor.numel() for tensor in constants if self._learns([tensor])),
             detached=self._stops(func._schema.name),

@@ -257,7 +257,7 @@ def unheard() -> Iterator[None]:
 
 @contextlib.contextmanager
 def construction_sites() -> Iterator[None]:
-    """While active, each convolution, norm and PReLU records the line of the user's code that constructs it.
+    """While active, each convolution, norm, linear layer and PReLU records the line that constructs it in user's code.
 
     These are the modules whose arguments have to change with the number of channels.
     """
@@ -265,7 +265,7 @@ def construction_sites() -> Iterator[None]:
     from torch.nn.modules.batchnorm import _NormBase
     from torch.nn.modules.conv import _ConvNd
 
-    kinds = (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.PReLU)
+    kinds = (_ConvNd, _NormBase, nn.GroupNorm, nn.LayerNorm, nn.Linear, nn.PReLU)
     with patched(*((kind, "__init__", _noting(kind.__init__)) for kind in kinds)):
         yield
 

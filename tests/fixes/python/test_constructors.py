@@ -44,7 +44,7 @@ def call_in(text: str) -> tuple[ast.Module, ast.Call]:
         ("from .torch import nn", "nn.Conv2d", None),
         ("from torch.ao import nn", "nn.quantized.Conv2d", None),
         ("from torch import nn", "nn.qat.Conv2d", None),
-        ("from torch import nn", "nn.Linear", None),
+        ("from torch import nn", "nn.Linear", "Linear"),
         ("from torch import nn", "nn.functional.conv2d", None),
         ("from torch import nn", "(nn or x).Conv2d", None),
         ("from torch import nn", "self.nn.Conv2d", None),

@@ -61,13 +61,16 @@ LAYERS: list[tuple[Any, str, int | None, int | None, int | None]] = [
     (lambda: L.ZeroPadding2D(1), "resize", 12, 10, 8),
     (lambda: L.Cropping2D(1), "resize", 12, 6, 4),
     (lambda: L.Resizing(5, 7), "resize", 12, 5, 7),
-    (lambda: L.Flatten(), "reshape", 576, 1, 1),
+    (lambda: L.Flatten(), "view", 576, 1, 1),
     (lambda: L.Reshape((8, 12, 6)), "reshape", 6, 8, 12),
     (lambda: L.Reshape((4, 12, 12)), "reshape", 12, 4, 12),
     (lambda: L.Permute((2, 1, 3)), "reshape", 12, 6, 8),
-    (lambda: L.Dense(10), "reshape", 10, 8, 6),
+    (lambda: L.Dense(10), "linear", 10, 8, 6),
     (lambda: L.EinsumDense("abcd,de->abce", output_shape=(8, 6, 12)), "reshape", None, None, None),
 ]
+
+
+TOLD = ("linear", "reshape", "view")  # kinds that messages name
 
 
 @pytest.mark.parametrize(("make", "kind", "C", "H", "W"), LAYERS)
@@ -80,7 +83,7 @@ def test_layers(tmp_path: Path, make: Any, kind: str, C: int | None, H: int | No
     operation = network.operations[-1]
     assert (operation.kind, operation.name, operation.inputs, operation.output) == (kind, layer.name, (1,), True)
     assert (operation.C, operation.H, operation.W) == (C, H, W)
-    assert operation.where == (f"{type(layer).__name__} {layer.name}" if kind == "reshape" else "")
+    assert operation.where == (f"{type(layer).__name__} {layer.name}" if kind in TOLD else "")
     assert [(each.kind, each.name, each.C, each.H, each.W) for each in network.operations[:2]] == [
         ("input", "input_layer", 3, 8, 6), ("conv", "a", 12, 8, 6),
     ]  # fmt: skip
@@ -200,7 +203,29 @@ def test_a_feature_map_that_is_handed_out_stays_as_it_is(tmp_path: Path) -> None
     network = read_back(tmp_path, start, [low, L.Dense(4)(L.GlobalAveragePooling2D()(conv("b", 7)(low)))])
     assert [each.name for each in network.operations if each.output] == ["low", "dense"]
     assert written(network, "a").fixed == ("the network hands it out",)
-    assert written(network, "b").fixed == ("Dense dense depends on it",)
+    assert written(network, "b").fixed == ()
+
+
+def test_dense_layers_read_the_channels_of_vectors_and_pixels(tmp_path: Path) -> None:
+    start = keras.Input((8, 6, 3))
+    a = conv("a", 12)(start)
+    gate = L.Dense(12, activation="sigmoid", name="gate")(L.GlobalAveragePooling2D()(a))
+    b = conv("b", 7)(L.Dense(9, name="pixels")(L.Multiply()([a, L.Reshape((1, 1, 12))(gate)])))
+    network = read_back(tmp_path, start, L.Dense(4, name="head")(L.Flatten(name="flat")(b)))
+    assert [each.where for each in network.operations if each.kind in ("linear", "view")] == [
+        "Dense gate", "Dense pixels", "Flatten flat", "Dense head"
+    ]  # fmt: skip
+    names = [[network.operations[number].name for number in written(network, layer).linear] for layer in "ab"]
+    assert names == [["gate", "pixels"], ["head"]]
+    assert written(network, "a").fixed == written(network, "b").fixed == ()
+
+
+def test_a_dense_layer_that_runs_twice_keeps_its_widths(tmp_path: Path) -> None:
+    start = keras.Input((8, 6, 3))
+    shared = L.Dense(4, name="shared")
+    maps = [conv("a", 12)(start), conv("b", 12)(start)]
+    network = read_back(tmp_path, start, L.Add()([shared(L.GlobalAveragePooling2D()(one)) for one in maps]))
+    assert written(network, "a").fixed == written(network, "b").fixed == ("Dense shared depends on it",)
 
 
 def test_channels_that_are_first(tmp_path: Path) -> None:
@@ -267,9 +292,9 @@ def test_known_networks(tmp_path: Path) -> None:
     path = str(tmp_path / "model.keras")
     keras.applications.EfficientNetB0(weights=None).save(path)
     network, _ = read(path, ReadOptions(batch=2))
-    assert [each.where for each in network.operations if each.kind == "reshape"] == ["Dense predictions"]
+    assert not [each for each in network.operations if each.kind == "reshape"]
     groups = [group for group in channels_of(network).groups if group.writers]
-    assert [group.width for group in groups if group.fixed] == [1280]
+    assert not [group for group in groups if group.fixed]
     assert sum(len(group.depthwise) for group in groups) == 16
 
 

@@ -93,7 +93,7 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("Transpose", {"perm": [0, 2, 1, 3]}, [], "reshape", 8, 12, 6),
     ("Transpose", {"perm": [1, 0, 2, 3]}, [], "reshape", 2, 8, 6),
     ("Transpose", {}, [], "reshape", 8, 12, 2),
-    ("Flatten", {}, [], "reshape", 576, 1, 1),
+    ("Flatten", {}, [], "view", 576, 1, 1),
     ("Reshape", {}, [[2, 4, 3, 8, 6]], "reshape", 4, 8, 6),
     ("Slice", {}, [[0], [6], [1]], "reshape", 6, 8, 6),
     ("Gather", {"axis": 1}, [[0, 2, 4]], "reshape", 3, 8, 6),
@@ -124,7 +124,7 @@ def test_operators(
     assert (operation.C, operation.H, operation.W) == (C, H, W)
     assert operation.inputs == (len(network.operations) - 2,)
     assert operation.output
-    assert operation.where == (f"{op} {name}" if kind == "reshape" else "")
+    assert operation.where == (f"{op} {name}" if kind in ("reshape", "view") else "")
     assert operation.factor == (2 if "pixel" in kind else 1)
 
 
@@ -298,12 +298,28 @@ def test_what_is_opaque_fixes_what_it_reads_and_makes(tmp_path: Path) -> None:
     assert group.fixed == (f"Reshape {back} makes it",)
 
 
-def test_a_flattened_map_stays_as_it_is(tmp_path: Path) -> None:
+@pytest.mark.parametrize("pooled", [True, False])
+def test_a_linear_layer_reads_a_flattened_map_of_any_width(tmp_path: Path, pooled: bool) -> None:
     graph = Graph()
     a = graph.conv("x", 3, 12)
-    flat = graph.node("Flatten", graph.node("GlobalAveragePool", a))
-    network = graph.read(tmp_path, graph.node("Gemm", flat, graph.constant(12, 10)))
-    assert written(network, a).fixed == (f"Flatten {flat} depends on it",)
+    flat = graph.node("Flatten", graph.node("GlobalAveragePool", a) if pooled else a)
+    pixels = 1 if pooled else 8 * 6
+    network = graph.read(tmp_path, graph.node("Gemm", flat, graph.constant(12 * pixels, 10)))
+    found = written(network, a)
+    assert found.fixed == ()
+    assert found.linear == (len(network.operations) - 1,)
+    assert network.operations[-1].where.startswith("Gemm ")
+
+
+def test_linear_layers_with_the_same_weights_stay_as_they_are(tmp_path: Path) -> None:
+    graph = Graph()
+    a, b = graph.conv("x", 3, 12), graph.conv("x", 3, 12)
+    weights = graph.constant(12, 10)
+    first, other = (graph.node("MatMul", graph.node("Flatten", graph.node("GlobalAveragePool", of)), weights)
+                    for of in (a, b))  # fmt: skip
+    network = graph.read(tmp_path, graph.node("Add", first, other))
+    assert written(network, a).fixed == (f"MatMul {first} depends on it",)
+    assert written(network, b).fixed == (f"MatMul {other} depends on it",)
 
 
 def test_each_output_has_its_own_operation(tmp_path: Path) -> None:

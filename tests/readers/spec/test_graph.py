@@ -138,13 +138,39 @@ def test_what_hands_channels_on(between: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "between", ["op: reshape, C: 60, H: 64, W: 64", "op: split, C: 30, H: 64, W: 64", "op: linear", "op: groupnorm"]
+    "between", ["op: reshape, C: 60, H: 64, W: 64", "op: split, C: 30, H: 64, W: 64", "op: groupnorm"]
 )
 def test_what_fixes_channels(between: str) -> None:
     network = network_of(IMAGE, A, between, "name: b, K: 21, kernel_size: 1, C: 60, H: 64, W: 64, input: layer3"
                          if "C:" not in between else "name: b, K: 21, kernel_size: 1")  # fmt: skip
     assert groups(network)[1] == (60, ["a"], [], True)
     assert between.split()[1].rstrip(",") in channels_of(network).groups[1].fixed[0]
+
+
+@pytest.mark.parametrize("vector", ["op: view", "op: globalpool"])
+def test_a_linear_layer_reads_whatever_arrives_and_writes_channels_of_its_own(vector: str) -> None:
+    network = network_of(IMAGE, A, "name: gap, op: globalpool", vector, "name: fc, op: linear, C: 60, H: 1, W: 1",
+                         "op: mul, inputs: [a, fc]", "name: b, K: 21, kernel_size: 1",
+                         f"{vector}, name: flat", "name: out, op: linear, C: 10, H: 1, W: 1")  # fmt: skip
+    assert groups(network)[1:] == [(60, ["a"], ["b"], False), (21, ["b"], [], False), (10, [], [], True)]
+    found = channels_of(network)
+    linear = [number for number, operation in enumerate(network.operations) if operation.kind == "linear"]
+    assert [group.linear for group in found.groups[1:]] == [(linear[0],), (linear[1],), (linear[1],)]
+    wide = found.widened(network, {1: 64, 2: 24}).operations
+    works = [
+        (before.work, after.work) for number in linear for before, after in [(network.operations[number], wide[number])]
+    ]
+    pixels = 64 * 64 if vector == "op: view" else 1
+    assert [(now.product, then.product) for now, then in works if now and then] == [
+        ((1, 32, 60, 60), (1, 32, 64, 64)), ((1, 32, 10, 21 * pixels), (1, 32, 10, 24 * pixels))
+    ]  # fmt: skip
+    assert [then.weights for _, then in works if then] == [65 * 64, 24 * pixels * 10 + 10]
+
+
+def test_a_frozen_linear_layer_stays_as_wide_as_its_weights() -> None:
+    network = network_of(IMAGE, A, "name: gap, op: globalpool", "name: fc, op: linear, C: 60, H: 1, W: 1, frozen: true",
+                         "op: mul, inputs: [a, fc]", "name: b, K: 21, kernel_size: 1")  # fmt: skip
+    assert channels_of(network).groups[1].fixed == ("linear fc is frozen, with weights of this width",)
 
 
 def test_residuals_concatenations_and_shuffles() -> None:

@@ -638,7 +638,7 @@ def test_an_exported_spec_is_judged_as_the_spec(text: str, layout: Layout, mode:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["Shuffles", "Attends", "Tokens"])
+@pytest.mark.parametrize("name", ["Shuffles", "Attends", "Tokens", "Flattened"])
 def test_a_step_of_a_module_is_written_with_all_of_its_operations(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """A shuffle's copy, attention of several heads, and what reads vectors."""
     monkeypatch.chdir(ROOT / "tests" / "helpers")
@@ -651,6 +651,10 @@ def test_a_step_of_a_module_is_written_with_all_of_its_operations(monkeypatch: p
     assert again.whole
     assert numbers(again, "NCHW", "training") == numbers(network, "NCHW", "training")
     assert numbers(again, "NHWC", "inference") == numbers(network, "NHWC", "inference")
+    free = [[(group.width, group.writers) for group in channels_of(one).groups if group.writers and not group.fixed]
+            for one in (network, again)]  # fmt: skip
+    assert sorted(free[0]) == sorted(free[1])
+    assert name != "Flattened" or sorted(free[0]) == [(20, (1,)), (60, (0,))]
 
 
 def test_a_sigmoid_times_what_it_read_is_one_activation() -> None:

@@ -73,6 +73,7 @@ FREE = {
     "Written": {},
     "Scaled": {("stem",): ["last"]},
     "Pyramid": {("a",): ["b"]},
+    "Headed": {("a",): [], ("b",): []},
 }  # fmt: skip
 
 
@@ -93,7 +94,9 @@ def test_networks_that_are_tied_in_many_ways() -> None:
     assert free(resnext)["blocks.0.0",] == ["blocks.0.2"]
     (stem,) = [group for group in groups(resnext) if "stem" in group[1]]
     assert stem[1] == ["blocks.0.4", "blocks.1.4", "blocks.2.4", "stem"]
-    assert "at torch_nets.py:" in " ".join(why(resnext, "stem"))
+    assert why(resnext, "stem") == ()
+    (linear,) = channels_of(resnext).groups[channels_of(resnext).written[0]].linear
+    assert resnext.operations[linear].where.startswith("linear at ")
 
 
 @pytest.mark.parametrize(
@@ -137,6 +140,17 @@ def test_exported_programs_have_the_same_operations(tmp_path: Path) -> None:
     assert [shown(each) for each in theirs.operations[1:]] == [shown(each) for each in ours.operations[1:]]
     assert theirs.operations[0].name == "x"
     assert theirs.operations[7].where == _bare(ours.operations[7].where)
+
+
+@pytest.mark.parametrize("decomposed", [None, False, True])
+def test_linear_layers_that_share_weights_stay_as_they_are(tmp_path: Path, decomposed: bool | None) -> None:
+    made = wired_nets.Headed()
+    network = live(made, IMAGE) if decomposed is None else stored(tmp_path, made, IMAGE, decomposed=decomposed)
+    widths = {network.layers[group.writers[0]].name: group for group in channels_of(network).groups if group.writers}
+    assert [len(widths[name].linear) for name in ("a", "b")] == [1, 1]
+    for name in ("c", "d"):
+        (reason,) = widths[name].fixed
+        assert re.match(r"(linear|addmm) at .* depends on it", reason)
 
 
 @pytest.mark.contract
