@@ -480,15 +480,17 @@ class Advice:
                     if side.set and (self._is_wanted is None or self._is_wanted(index, side)):
                         yield index, side
 
-    def errors(self, setting: NetworkSetting, changes: Mapping[int, Changes]) -> frozenset[tuple[int, str]]:
-        """The layers that have errors in a setting once they have `changes`, each with the rule's code.
+    def errors(
+        self, setting: NetworkSetting, changes: Mapping[int, Changes], indices: Iterable[int] | None = None
+    ) -> frozenset[tuple[int, str]]:
+        """The layers (of `indices`) that have errors in a setting once they have `changes`, each with the rule's code.
 
         An error that has a price runs, in a time that is predicted, and is left out.
         """
         context, known = self._facts.with_runtime(setting.runtime), dict[object, Sequence[Flaw]]()
         errors = set[tuple[int, str]]()
-        for index, stated_layer in enumerate(setting.layers):
-            layer = with_fix(stated_layer, changes.get(index, NOTHING))
+        for index in range(len(setting.layers)) if indices is None else indices:
+            layer = with_fix(setting.layers[index], changes.get(index, NOTHING))
             key = layer_identity(layer), layer.name if self._grave.tells_apart else None
             if key not in known:
                 values = LayerFacts(context, layer, None, (), None)

@@ -86,7 +86,6 @@ class Search:
         self._settings: dict[object, NetworkSetting] = {}
         self._advised: dict[NetworkSetting, Advised] = {}
         self._sized: dict[NetworkSetting, Levers] = {}  # what pays of the sizes in each, as far as it was asked
-        self._errors_now: frozenset[tuple[int, str]] | None = None  # layers and rules, once they are asked for
         self._assumed: set[object] = set()  # kinds of settings and keys of levers that rest on no timing of their kind
         self._touching: tuple[Levers, Mapping[int, Sequence[Lever]]] = {}, {}  # of the last levers asked about
 
@@ -140,11 +139,8 @@ class Search:
 
     def _is_valid(self, way: Choices, levers: Levers) -> bool:
         """Whether all layers that run as things are, by the rules, run in a setting with these sizes."""
-        if not way:
-            return True
-        if self._errors_now is None:
-            self._errors_now = self.advice.errors(self.timing.now, {})
-        return self.advice.errors(self.setting(way), self.advice.changes(levers)) <= self._errors_now
+        new = self.advice.errors(self.setting(way), self.advice.changes(levers)) if way else None
+        return not new or new <= self.advice.errors(self.timing.now, {}, {index for index, _ in new})
 
     def _alone(self, ways: Iterable[Choices]) -> Iterator[tuple[Kind, SettingChoice]]:
         """The best choice of each kind on its own."""

@@ -63,13 +63,13 @@ class SourceFile:
     def trials(self) -> tuple[range, ...]:
         """The lines in which a module tries what it defines: below its guard, or in a test of its own."""
         body = self.tree.body
-        if _USES.search(self.content):
-            return ()
         guards = list(filter(is_guard, body))
         called = {last_name(node.value.func) for guard in guards for node in guard.body
                   if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)}  # fmt: skip
         tests = [node for node in body if isinstance(node, ast.FunctionDef)
                  and (node.name in called or node.name.lstrip("_").startswith("test"))]  # fmt: skip
+        if not (guards or tests) or _USES.search(self.content):  # most files have neither
+            return ()
         makes = {node.name for node in body if isinstance(node, ast.ClassDef | ast.FunctionDef)}
         classes = any(isinstance(node, ast.ClassDef) for node in body)
         return tuple(

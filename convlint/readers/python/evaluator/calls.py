@@ -86,7 +86,7 @@ class Calls:
                 return self._call_name(value.name, call)
             case Function():
                 if not self._trying:
-                    for arg in call.values:
+                    for arg in (*call.args, *call.keywords.values()):
                         if arg.__class__ is OneOf:
                             return self._with_each(value, arg, call)
                 return self._in_source(value, call)
@@ -281,7 +281,7 @@ class Calls:
         if function.bound is not None:
             args = [function.bound, *args]
         values = [*args, *keywords.values()]
-        if machine.leaves_out(function, values):
+        if machine.skips is not None and machine.leaves_out(function, values):
             self.into_unknown(values)
             return unknown("call")
         code = self.code(function)
@@ -394,7 +394,7 @@ class Calls:
         value: Value | None = cell.items.get(name)
         if not isinstance(cls, Class):
             return value
-        if name in cls.described or self.find(cls, "__getattribute__")[0] is not None:
+        if cls.intercepts or name in cls.described:
             return unknown("call")
         if value is not None and name not in cell.may:
             return value
@@ -515,6 +515,7 @@ class Calls:
         for name in changed:
             if self.find(cls, name)[0] is not None:
                 cls.namespace[name] = unknown("caller")
+        cls.intercepts = self.find(cls, "__getattribute__")[0] is not None
         inherited = next((base.fields for base in parents if base.fields is not None), None)
         by_base = derives(cls, _MAKES_FIELDS)
         if is_record or by_base or inherited is not None:

@@ -10,7 +10,8 @@ from functools import lru_cache
 from convlint.readers.python.walking import LEAVES, below, every
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_INNER = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef))
+# An inner body binds names of its own, at another time; below a name is nothing.
+_ENDS = frozenset((ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef, ast.Name, ast.alias))
 _NAMING = frozenset((
     ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias, ast.ExceptHandler, ast.MatchAs, ast.MatchStar,
     ast.MatchMapping, ast.Global, ast.Nonlocal, ast.Yield, ast.YieldFrom,
@@ -29,8 +30,7 @@ def within(nodes: Iterable[ast.AST]) -> Iterator[ast.AST]:
     while waiting:
         node = waiting.pop()
         yield node
-        # An inner body binds names of its own, at another time.
-        if node.__class__ not in _INNER:
+        if node.__class__ not in _ENDS:
             waiting += below(node, _EMPTY)
 
 

@@ -552,7 +552,7 @@ class Copying:
         known = self.done.get(id(value))
         if known is not None:
             return known
-        if isinstance(value, (List, Table, Instance)) and self.start is not None and not self._young(value):
+        if self.start is not None and isinstance(value, (List, Table, Instance)) and value.born <= self.start:
             return value
         self.depth += 1
         if self.depth > self.deepest or len(self.done) > self.most:
@@ -563,18 +563,19 @@ class Copying:
 
     def _new(self, value: Any) -> Value:
         copy = self.copy
+        if isinstance(value, (List, Table, Instance)):
+            cell: Any = value.cell.copied()
+            if isinstance(value, Instance):
+                copy(value.cls)
+            result = self.done[id(value)] = another(value, cell)
+            if isinstance(cell, Items):
+                cell.items = [item if item.__class__ in _SHARED else copy(item) for item in cell.items]
+            else:
+                cell.items = {key: item if item.__class__ in _SHARED else copy(item)
+                              for key, item in cell.items.items()}  # fmt: skip
+                cell.default = copy(cell.default) if cell.default is not None else None
+            return result
         match value:
-            case List() | Table() | Instance():
-                cell: Any = value.cell.copied()
-                if isinstance(value, Instance):
-                    copy(value.cls)
-                result = self.done[id(value)] = another(value, cell)
-                if isinstance(cell, Items):
-                    cell.items = [copy(item) for item in cell.items]
-                else:
-                    cell.items = {key: copy(item) for key, item in cell.items.items()}
-                    cell.default = copy(cell.default) if cell.default is not None else None
-                return result
             case Items():
                 items = [copy(item) for item in value.items]
                 if all(new is old for new, old in zip(items, value.items, strict=True)):

@@ -235,7 +235,7 @@ class Class(Object):
     """
 
     __slots__ = (
-        "bases", "born", "described", "fields", "file", "first", "heap", "meta", "name", "node", "order",
+        "bases", "born", "described", "fields", "file", "first", "heap", "intercepts", "meta", "name", "node", "order",
     )  # fmt: skip
     namespace: dict[str, Value] = Object.items  # type: ignore[assignment]  # its own attributes
 
@@ -246,6 +246,7 @@ class Class(Object):
         self.order: list[Value] | None = None  # in which attributes are looked up
         self.meta: Value | None = None
         self.described: frozenset[str] = frozenset()
+        self.intercepts = False  # whether its `__getattribute__` computes all attributes
 
 
 class Instance(Object):
@@ -269,14 +270,12 @@ class Instance(Object):
 
 def another(thing: List | Table | Instance, cell: Any) -> List | Table | Instance:
     """Return a new list, dict or object like `thing`, with that cell."""
-    match thing:
-        case List():
-            result: List | Table | Instance = List(thing.heap, thing.kind, [])
-        case Table():
-            result = Table(thing.heap, {})
-        case Instance():
-            result = Instance(thing.heap, thing.cls)
-    result.first = cell
+    result = thing.__class__.__new__(thing.__class__)
+    result._begin(thing.heap, cell)  # the constructors would make a cell that nobody needs
+    if isinstance(result, Instance):
+        result.cls = thing.cls  # type: ignore[union-attr]
+    elif isinstance(result, Table):
+        result.of = None
     return result
 
 

@@ -269,12 +269,13 @@ class Frameworks(Library):
 
     def _meaning(self, machine: Machine, instance: Instance) -> FrameworkLayer | Convolution | None:
         """Return the description of an instance; one whose constructor skipped the framework's gets it by its class."""
-        if instance.extra is None and isinstance(instance.cls, Class):
+        meaning = modules.meaning_of(instance)
+        if meaning is None and instance.extra is None and isinstance(instance.cls, Class):
             base = self.subclass_of(instance.cls)
             kind = None if base is None else kind_of(base)
             if base is not None and kind is not None:
-                machine.heap.edit(instance).extra = FrameworkLayer(kind, base)
-        return modules.meaning_of(instance)
+                meaning = machine.heap.edit(instance).extra = FrameworkLayer(kind, base)
+        return meaning
 
     def subclass_of(self, cls: Class) -> str | None:
         """Return the framework's class from which a class derives, by its canonical name."""

@@ -340,7 +340,8 @@ def convolve(
         space = Space(False if keeps else None)
     framework, order = layer.signature.framework, order_of(layer)
     last = order != "channels_first" if framework == "keras" else order == "channels_last" and framework in _LAST
-    out = TensorPath((batch, widths_of(layer, tensor)[1], *written), space=space, last=last)
+    width = widths_of(layer, tensor)[1] if layer.signature.depthwise else argument(layer, "out_channels")
+    out = TensorPath((batch, width, *written), space=space, last=last)
     use = ConvRun((recording.run, id(instance)), tensor, out, conditions, defaults)
     recording.uses.setdefault(layer, []).append(use)
     tensor.readers.append(TensorReader("conv", (out,), conditions))

@@ -160,7 +160,8 @@ def _comparison(test: str) -> tuple[str, Any] | None:
     return None
 
 
-def in_words(tests: Iterable[str]) -> str:
+@lru_cache(_MOST_TESTS)
+def in_words(tests: tuple[str, ...]) -> str:
     """Return the tests that say when a place is reached, without those that follow from others of them.
 
     If the rest is longer than a line, tests are left out, first the negated ones, then the outer ones.

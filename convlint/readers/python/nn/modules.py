@@ -372,7 +372,7 @@ class ModuleTree:
             value = waiting.pop()
             if isinstance(value, Unknown):
                 self.whole = self.whole and value.why not in ("branch", "limit", "call")
-            if isinstance(value, Unknown) or id(value) in seen or len(seen) > _MOST_REACHED:
+            if value.__class__ is Const or isinstance(value, Unknown) or id(value) in seen or len(seen) > _MOST_REACHED:
                 continue
             seen.add(id(value))
             if isinstance(value, (Items, Table, Instance)):

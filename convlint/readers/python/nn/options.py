@@ -27,10 +27,9 @@ _HOLDERS = frozenset({"args", "opt", "opts", "options", "flags", "FLAGS"})
 _HOLDS = re.compile(rb"^[ \t]*(?:self\.)?(\w+)\b[^\n=]*=[^\n]*\bparse(?:_known)?_args\(", re.MULTILINE)
 # `opt.width = 8`, `opt.width *= 2`, and both of `opt.width, opt.depth = 8, 2`
 _ASSIGNS = re.compile(
-    rb"(?:^|[:;,])[ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:(?:[-+*/%]|//)?=(?!=)|(?=,[^=\n()]{0,200}[ \t]=[ \t]))"
-    rb"|\bsetattr\((\w+),[ \t]*['\"](\w+)",
-    re.MULTILINE,
+    rb"[\n:;,][ \t]*(?:self\.)?(\w+)\.(\w+)[ \t]*(?:(?:[-+*/%]|//)?=(?!=)|(?=,[^=\n()]{0,200}[ \t]=[ \t]))"
 )
+_ASSIGNS_BY_NAME = re.compile(rb"\bsetattr\((\w+),[ \t]*['\"](\w+)")
 _GIVES = re.compile(rb"\bparse(?:_known)?_args\(([^()]+)")  # instead of what the user gives
 _SETS = re.compile(rb"\b(?:%s)\.\w+[ \t]*=" % "|".join(_HOLDERS).encode())
 
@@ -108,7 +107,7 @@ class CommandLineOptions:
         """Return what a file calls its options, and the attributes that it sets, each with the name of its object."""
         content = self._project.content(path) or b""
         parses = b"_args(" in content
-        sets = [(name or named, of or holder) for of, name, holder, named in _ASSIGNS.findall(content)]
+        sets = [(name, of) for of, name in _ASSIGNS.findall(b"\n" + content) + _ASSIGNS_BY_NAME.findall(content)]
         for given in _GIVES.findall(content) if parses else ():
             sets += [(name.replace(b"-", b"_"), b"args") for name in re.findall(rb"--([\w-]+)", given)]
         holders = _HOLDS.findall(content) if parses else ()

@@ -190,7 +190,8 @@ class Arguments(Struct, frozen=True):
         """Return the arguments of a call as they are now, since lists among them may change later."""
         args, keywords = call.args, call.keywords
         return cls([settled(value) if value.__class__ is List else value for value in args] if args else [],
-                   {name: settled(value) for name, value in keywords.items()} if keywords else {})  # fmt: skip
+                   {name: settled(value) if value.__class__ is List else value for name, value in keywords.items()}
+                   if keywords else {})  # fmt: skip
 
     @property
     def first(self) -> Value | None:

@@ -34,7 +34,9 @@ _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradient
 
 def may_be_entry(content: bytes) -> bool:
     """Whether a file can be a training program, by its text."""
-    return b"__main__" in content or b".backward(" in content or b".fit(" in content or bool(_TRAINING.search(content))
+    if b"__main__" in content or b".backward(" in content or b".fit(" in content:
+        return True
+    return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content))
 
 
 def beginning(unit: SourceUnit) -> ast.stmt | None:
