@@ -104,10 +104,18 @@ def test_linear_layers_that_read_or_write_a_width_change_with_it() -> None:
     assert "2 findings in 1 file" in ran.err
 
 
-def test_a_linear_layer_that_computes_its_width_keeps_it() -> None:
-    write(IMPORT + GATED.replace("6076", "124 * 49"))
+def test_of_a_product_of_numbers_the_channels_change() -> None:
+    write(IMPORT + GATED.replace("6076", "124 * 7 * 7"))
     ran = check(*UNSAFE, "-o", "concise")
-    assert "in_features comes from the expression `124 * 49`" in ran.err
+    assert "nn.Linear(128 * 7 * 7, 10)" in content()
+    assert "2 findings in 1 file" in ran.err
+
+
+@pytest.mark.parametrize("product", ["124 * int(49)", "62 * 98", "124 * 49 * SIZE"])
+def test_a_linear_layer_that_computes_its_width_keeps_it(product: str) -> None:
+    write("SIZE = 1\n" + IMPORT + GATED.replace("6076", product))
+    ran = check(*UNSAFE, "-o", "concise")
+    assert f"in_features comes from the expression `{product}`" in ran.err
     assert "nn.Conv2d(60, 124" not in content()
     assert ", 124, 3, padding=1, stride=8)" in content()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, cached_property, partial
+from math import prod
 from pathlib import PurePath
 from typing import NamedTuple
 
@@ -51,7 +52,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     """What one constructor call must state for `parameter`: one number for each axis, or a single one.
 
     It is for a layer or an operation, by index. `asked` are the changes that depend on it: they are made together, or
-    none of them is.
+    none of them is. `of_each`: how many features a channel makes, for the flattened map that a linear layer reads.
     """
 
     site: ConstructorCall | None
@@ -61,6 +62,7 @@ class Statement(Struct, frozen=True, kw_only=True):
     asked: frozenset[Asked]
     layer: int | None = None
     operation: int | None = None
+    of_each: int = 1
 
 
 class Built(NamedTuple):
@@ -164,14 +166,14 @@ class Statements:
                 old, new = network.operations[operation].C, wider[operation].C
                 if old == new or old is None or new is None:
                     continue
-                asked = set().union(
-                    *(asked_of.get(group, set()) for group, _ in channels.axes[operation] or () if group in widths)
-                )
+                axis = channels.axes[operation] or ()
+                asked = set().union(*(asked_of.get(group, set()) for group, _ in axis if group in widths))
                 self.statements.append(
                     Statement(
-                        site=site, parameter=parameter, old=(old,), new=(new,), asked=frozenset(asked), operation=number
+                        site=site, parameter=parameter, old=(old,), new=(new,), asked=frozenset(asked),
+                        operation=number, of_each=int(axis[0][1]) if len(axis) == 1 else 1,
                     )
-                )
+                )  # fmt: skip
 
 
 def site_of(layer: ConvLayer) -> ConstructorCall | None:
@@ -333,7 +335,7 @@ def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int |
     elif isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(old):
         parts = value.elts
     else:
-        return None
+        return _factor(value, statement) if isinstance(value, ast.BinOp) and len(old) == 1 else None
     literals = {}
     for part, before, after in zip(parts, old, new, strict=True):
         if not isinstance(part, ast.Constant) or type(part.value) is not type(before) or part.value != before:
@@ -341,6 +343,25 @@ def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int |
         if before != after:
             literals[part] = after
     return literals
+
+
+def _factor(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:
+    """The channels to change in a product of literals, such as `512 * 7 * 7`; None where they are not one of these."""
+    (old, *_), (new, *_), each = statement.old, statement.new, statement.of_each
+    factors = list(_factors(value))
+    numbers = [factor.value for factor in factors if isinstance(factor, ast.Constant) and type(factor.value) is int]
+    channels = [factor for factor in factors if isinstance(factor, ast.Constant) and factor.value == old // each]
+    if len(numbers) < len(factors) or prod(numbers) != old or len(channels) != 1:
+        return None
+    return {channels[0]: new // each}
+
+
+def _factors(value: ast.expr) -> Iterator[ast.expr]:
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
+        yield from _factors(value.left)
+        yield from _factors(value.right)
+    else:
+        yield value
 
 
 def _merged(parts: Iterable[Rewrites]) -> Rewrites:
