@@ -111,6 +111,57 @@ def test_of_a_product_of_numbers_the_channels_change() -> None:
     assert "2 findings in 1 file" in ran.err
 
 
+FLAT = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(64, 60, 3, stride=4), nn.Conv2d(60, 20, 3, stride=4)
+        self.fc = nn.Linear(20 * 3 * 3, 10)
+
+    def forward(self, x):
+        y = self.b(self.a(x).relu()).relu()
+        return self.fc(y.reshape(-1, 20 * 3 * 3))
+"""
+
+
+def test_a_view_states_the_new_channels_too() -> None:
+    write(IMPORT + FLAT)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert content() == IMPORT + FLAT.replace("60", "64").replace("20 *", "24 *").replace("20, 3", "24, 3")
+    assert "2 findings in 1 file" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("view", "why"),
+    [
+        ("y.reshape(-1, 10 * 18)", "the view states `10 * 18`"),
+        ("y.reshape(-1, 180).reshape(-1, 180)", "it has the number more than once"),
+    ],
+)
+def test_what_a_view_states_in_another_way_stays(view: str, why: str) -> None:
+    write(IMPORT + FLAT.replace("y.reshape(-1, 20 * 3 * 3)", view))
+    ran = check(*UNSAFE, "-o", "concise")
+    assert f"net.py:12: {why}" in ran.err
+    assert "nn.Conv2d(60, 20," not in content()
+    assert " 20, 3, stride=4)" in content()
+
+
+def test_a_line_that_views_the_maps_of_several_networks_changes_for_all() -> None:
+    two = """
+
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = Net(), Net()
+
+    def forward(self, x):
+        return self.a(x) + self.b(x)
+"""
+    write(IMPORT + FLAT + two)
+    check(*UNSAFE, "-o", "concise", model="net:Two")
+    assert content() == IMPORT + FLAT.replace("60", "64").replace("20 *", "24 *").replace("20, 3", "24, 3") + two
+
+
 @pytest.mark.parametrize("product", ["124 * int(49)", "62 * 98", "124 * 49 * SIZE"])
 def test_a_linear_layer_that_computes_its_width_keeps_it(product: str) -> None:
     write("SIZE = 1\n" + IMPORT + GATED.replace("6076", product))

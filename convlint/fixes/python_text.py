@@ -17,17 +17,19 @@ from msgspec import Struct
 from convlint.fixes.edits import Edit
 from convlint.fixes.plan import group_of
 from convlint.fixes.python.constructors import CONVOLUTIONS, DEFAULTS, LINEAR, NORMS, Read, argument, opened, origin
-from convlint.fixes.python.source import Rewrites, rewritten
+from convlint.fixes.python.source import PythonSource, Rewrites, rewritten
 from convlint.model.channels import Channels, channels_of
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
-from convlint.model.network import Network
+from convlint.model.network import Network, Operation
 from convlint.model.report import Scalar
 
+_NOTHING = Rewrites({}, {})
 Asked = tuple[int, str]  # a layer by its index, and one of its fields
 OF_A_NORM = "channels"
+_OF_A_VIEW = "view"
 _AXES = ("D", "H", "W")
 _FIELDS: Mapping[str, tuple[str, ...]] = {  # parameter -> the fields that it states, one for each of D, H, W
     "in_channels": ("C",), "out_channels": ("K",), "groups": ("groups",), "bias": ("bias",),
@@ -85,6 +87,8 @@ class Constructed:
             if operation.sized and operation.span is not None:
                 site = ConstructorCall(operation.path, operation.span)
                 self.built.setdefault(site, Built([], [])).operations.append(number)
+            elif (line := _line_of_view(operation)) is not None:
+                self.built.setdefault(line, Built([], [])).operations.append(number)
 
     @cached_property
     def channels(self) -> Channels:
@@ -160,9 +164,12 @@ class Statements:
             site = None if before.span is None else ConstructorCall(before.path, before.span)
             together = site in self.constructed.built and bool(self.constructed.built[site].layers)
             stated = {"out_channels" if together else OF_A_NORM: number}  # by one call: its out_channels are both's
+            line = _line_of_view(before)
             if before.kind == "linear":
                 stated = {"in_features": before.inputs[0], "out_features": number}
-            for parameter, operation in stated.items() if before.sized else ():
+            elif line is not None and not before.sized:
+                site, stated = line, {_OF_A_VIEW: number}
+            for parameter, operation in stated.items() if before.sized or line is not None else ():
                 old, new = network.operations[operation].C, wider[operation].C
                 if old == new or old is None or new is None:
                     continue
@@ -174,6 +181,14 @@ class Statements:
                         operation=number, of_each=int(axis[0][1]) if len(axis) == 1 else 1,
                     )
                 )  # fmt: skip
+
+
+def _line_of_view(operation: Operation) -> ConstructorCall | None:
+    """The line of the code that calls a view, which may state the channels; None for other operations."""
+    path, _, line = operation.where.rpartition(" at ")[2].rpartition(":")
+    if operation.kind not in ("view", "resize") or not path or not line.isdecimal():
+        return None
+    return ConstructorCall(path, (int(line), 0, int(line), 0))
 
 
 def site_of(layer: ConvLayer) -> ConstructorCall | None:
@@ -227,6 +242,8 @@ class PythonEditor:
             asked: frozenset[Asked] = frozenset().union(*(statement.asked for statement in stated))
             tied.append(asked)
             rewrites = None if site is None else self._rewrites(site, stated[0])
+            if stated[0].parameter == _OF_A_VIEW and rewrites == _NOTHING:
+                continue
             if site is not None and isinstance(rewrites, str):
                 reason = f"{site.path}:{site.span[0]}: {rewrites}"
             else:
@@ -251,6 +268,8 @@ class PythonEditor:
         source = self._opened(site.path)
         if isinstance(source, str):
             return source
+        if statement.parameter == _OF_A_VIEW:
+            return _in_view(source[0], site.span[0], statement)
         call = source[0].call_at(site.span)
         if call is None:
             return "there is no call, or more than one"
@@ -258,7 +277,7 @@ class PythonEditor:
         parameters = (NORMS if of_norm else _COUNTING).get(source[1].torch_class(call) or "")
         name = parameters[-1] if of_norm and parameters else statement.parameter
         if parameters is not None and name not in parameters:
-            return Rewrites({}, {})  # a lazy module takes it from its input
+            return _NOTHING  # a lazy module takes it from its input
         given = argument(call, name, parameters or ())
         if given.unclear:
             return f"{name} {given.unclear}"
@@ -307,9 +326,11 @@ def _unlike(statements: Statements, stated: list[Statement]) -> str:
         if index not in layers:
             return f"{where} {network.layers[index].name} too, whose {first.parameter} would stay"
     operations = {statement.operation for statement in stated}
-    others = first.parameter in (OF_A_NORM, "out_channels", *LINEAR["Linear"])
+    others = first.parameter in (OF_A_NORM, _OF_A_VIEW, "out_channels", *LINEAR["Linear"])
     if others and not operations.issuperset(built.operations):
         kind = "linear layers" if first.parameter in LINEAR["Linear"] else "norms"
+        if first.parameter == _OF_A_VIEW:
+            where, kind = f"{first.site.path}:{first.site.span[0]} views", "maps"
         return f"{where} {kind} too that would stay as they are"
     return ""
 
@@ -345,23 +366,36 @@ def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int |
     return literals
 
 
+def _in_view(source: PythonSource, line: int, statement: Statement) -> Rewrites | str:
+    """The rewrites after which the view on a line states the new channels; _NOTHING where it states no number."""
+    found = []
+    for call in source.nodes[ast.Call]:
+        if call.lineno <= line <= (call.end_lineno or 0) and getattr(call.func, "attr", "") in ("view", "reshape"):
+            sizes = [size for each in call.args for size in (each.elts if isinstance(each, ast.Tuple) else [each])]
+            for size in sizes:
+                if (literals := _literals(size, statement)) is not None:
+                    found.append(literals)
+                elif prod(_factors(size).values()) == statement.old[0]:
+                    return f"the view states `{ast.unparse(size)[:60]}`"
+    return _NOTHING if not found else Rewrites(found[0], {}) if len(found) == 1 else "it has the number more than once"
+
+
 def _factor(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:
     """The channels to change in a product of literals, such as `512 * 7 * 7`; None where they are not one of these."""
     (old, *_), (new, *_), each = statement.old, statement.new, statement.of_each
-    factors = list(_factors(value))
-    numbers = [factor.value for factor in factors if isinstance(factor, ast.Constant) and type(factor.value) is int]
-    channels = [factor for factor in factors if isinstance(factor, ast.Constant) and factor.value == old // each]
-    if len(numbers) < len(factors) or prod(numbers) != old or len(channels) != 1:
-        return None
-    return {channels[0]: new // each}
+    factors = _factors(value)
+    channels = [literal for literal, number in factors.items() if number == old // each]
+    return {channels[0]: new // each} if prod(factors.values()) == old and len(channels) == 1 else None
 
 
-def _factors(value: ast.expr) -> Iterator[ast.expr]:
-    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult):
-        yield from _factors(value.left)
-        yield from _factors(value.right)
-    else:
-        yield value
+def _factors(value: ast.expr) -> dict[ast.Constant, int]:
+    """The literals of a product of whole numbers; none of another expression."""
+    if isinstance(value, ast.Constant) and type(value.value) is int:
+        return {value: value.value}
+    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
+        return {}
+    left, right = _factors(value.left), _factors(value.right)
+    return {**left, **right} if left and right else {}
 
 
 def _merged(parts: Iterable[Rewrites]) -> Rewrites:

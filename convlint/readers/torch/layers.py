@@ -24,7 +24,17 @@ from convlint.readers.operations import (
     is_first,
     with_shared_weights,
 )
-from convlint.readers.torch.kinds import NORM, OPAQUE, PARTS, OperatorCall, effect_of, plain, runs_nothing, work_of
+from convlint.readers.torch.kinds import (
+    NORM,
+    OPAQUE,
+    PARTS,
+    VIEWED,
+    OperatorCall,
+    effect_of,
+    plain,
+    runs_nothing,
+    work_of,
+)
 from convlint.readers.torch.places import CodeSpan, LayoutChange, UserLines, line_of, shown
 
 DTYPES = {
@@ -305,7 +315,8 @@ class TracedOperations:
         at = found.index(numbers[0])
         effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), at, shape, argument))
         short = plain(name)
-        located = effect.kind in _LOCATED or effect.groups > 1 or len(written) > 1
+        states = short in VIEWED and effect.kind == "resize"  # such a view may state the channels
+        located = effect.kind in _LOCATED or states or effect.groups > 1 or len(written) > 1
         text = _at(short, where()) if located else ""
         repeats = effect.kind == "concat" and len(numbers) > len(inputs)
         if repeats and work is not None:
