@@ -131,6 +131,34 @@ def test_a_view_states_the_new_channels_too() -> None:
     assert "2 findings in 1 file" in ran.err
 
 
+def test_a_pool_on_the_line_of_a_view_states_nothing() -> None:
+    pooled = FLAT.replace("y = self.b(self.a(x).relu()).relu()", "y = self.b(self.a(x).relu())")
+    pooled = pooled.replace("y.reshape(", "nn.functional.max_pool2d(y, 3, 1, 1).reshape(")
+    write(IMPORT + pooled)
+    check(*UNSAFE, "-o", "concise")
+    assert content() == IMPORT + pooled.replace("60", "64").replace("20 *", "24 *").replace("20, 3", "24, 3")
+
+
+SHUFFLED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(64, 60, 3), nn.Conv2d(15, 64, 3)
+        self.shuffle, self.norm = nn.PixelShuffle(2), nn.BatchNorm2d(3 * 5)
+
+    def forward(self, x):
+        return self.b(self.norm(self.shuffle(self.a(x))).relu())
+"""
+
+
+def test_a_norm_behind_a_shuffle_that_computes_its_width_keeps_it() -> None:
+    write(IMPORT + SHUFFLED)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert ran.code in (0, 1)
+    assert "num_features comes from the expression `3 * 5`" in ran.err
+    assert content() == IMPORT + SHUFFLED
+
+
 @pytest.mark.parametrize(
     ("view", "why"),
     [

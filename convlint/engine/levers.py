@@ -65,8 +65,9 @@ class Coupling:
 
     def _is_shared(self, number: int) -> bool:
         group = self.channels.groups[number]
-        count = len(group.readers)
-        return count > 1 if group.only_input else len(group.writers) + count + len(group.linear) > 1
+        if group.only_input:
+            return len(group.readers) > 1
+        return len(group.writers) + len(group.readers) + len(group.linear) > 1
 
     def is_free(self, index: int, fields: Iterable[str]) -> bool:
         """Whether nothing in the network fixes these channels of a layer; an input can be filled up with zeros."""

@@ -175,10 +175,11 @@ class Statements:
                     continue
                 axis = channels.axes[operation] or ()
                 asked = set().union(*(asked_of.get(group, set()) for group, _ in axis if group in widths))
+                flattened = len(axis) == 1 and axis[0][1].denominator == 1  # behind a pixel shuffle it is a fraction
                 self.statements.append(
                     Statement(
                         site=site, parameter=parameter, old=(old,), new=(new,), asked=frozenset(asked),
-                        operation=number, of_each=int(axis[0][1]) if len(axis) == 1 else 1,
+                        operation=number, of_each=int(axis[0][1]) if flattened else 1,
                     )
                 )  # fmt: skip
 
@@ -186,7 +187,8 @@ class Statements:
 def _line_of_view(operation: Operation) -> ConstructorCall | None:
     """The line of the code that calls a view, which may state the channels; None for other operations."""
     path, _, line = operation.where.rpartition(" at ")[2].rpartition(":")
-    if operation.kind not in ("view", "resize") or not path or not line.isdecimal():
+    is_view = operation.kind in ("view", "resize") and (operation.work is None or operation.work.kind == "copy")
+    if not is_view or not path or not line.isdecimal():
         return None
     return ConstructorCall(path, (int(line), 0, int(line), 0))
 
@@ -390,12 +392,17 @@ def _factor(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | b
 
 def _factors(value: ast.expr) -> dict[ast.Constant, int]:
     """The literals of a product of whole numbers; none of another expression."""
-    if isinstance(value, ast.Constant) and type(value.value) is int:
-        return {value: value.value}
-    if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Mult):
-        return {}
-    left, right = _factors(value.left), _factors(value.right)
-    return {**left, **right} if left and right else {}
+    factors: dict[ast.Constant, int] = {}
+    waiting = [value]  # a list rather than recursion, which a long product would exhaust
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Mult):
+            waiting += [part.left, part.right]
+        elif isinstance(part, ast.Constant) and type(part.value) is int:
+            factors[part] = part.value
+        else:
+            return {}
+    return factors
 
 
 def _merged(parts: Iterable[Rewrites]) -> Rewrites:

@@ -131,7 +131,7 @@ class _Wiring:
         operations = network.operations
         self._N = network.layers[0].N or 0
         self.runs = Counter(operation.layer for operation in operations if operation.layer is not None)
-        self.views = self._views()
+        self.views, self.vectors = self._views()
         self.uses = uses(self.operations, self.channels)
         self.states_step = states_step  # the spec has all operations of a step
         norms = [number for number, operation in enumerate(operations) if operation.kind == "batchnorm"]
@@ -185,13 +185,12 @@ class _Wiring:
                     frozen[-1], stated[number] = True, {"frozen": True}
         return stated
 
-    def _views(self) -> set[int]:
+    def _views(self) -> tuple[set[int], set[int]]:
         """The views that only linear layers and layer norms read; in a spec, these read the map itself.
 
-        So do activations between a vector and its linear layers, and the copy that a view may need.
+        So do, the second, activations between a vector and its linear layers, and the copy that a view may need.
         """
-        views: set[int] = set()
-        self.vectors: set[int] = set()  # what only linear layers read in the end, over activations
+        views, vectors = set[int](), set[int]()
         readers = grouped(
             (index, number) for number, operation in enumerate(self.operations) for index in operation.inputs
         )
@@ -202,12 +201,12 @@ class _Wiring:
             if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
                 views.add(number)
             following = readers.get(number, ())
-            if following and all(self.operations[at].kind == "linear" or at in self.vectors for at in following):
+            if following and all(self.operations[at].kind == "linear" or at in vectors for at in following):
                 if operation.kind == "view" and operation.work is None:
                     views.add(number)
                 elif operation.kind == "view" or _is_activation(operation):
-                    self.vectors.add(number)
-        return views
+                    vectors.add(number)
+        return views, vectors
 
     def _passed(self, operation: Operation) -> list[Shape]:
         """The shapes that stand for a tensor without an item: those that stand for its inputs."""
@@ -222,9 +221,8 @@ class _Wiring:
             shape = self._carrier(number, operation)
             own = operation.work.kind if self.states_step and operation.work is not None else "product"
             if self.uses[number] == "written" and operation.kind == "reshape" and own not in _OPAQUE:
-                shape = self._fixed(
-                    shape
-                )  # its word says that it keeps channels, or begins some; layers here have them
+                # Its word says that it keeps channels, or begins some, and layers here have them.
+                shape = self._fixed(shape)
         if operation.output and operation.kind not in ("input", "reshape"):
             self.outputs[shape.source] = None
         return shape
