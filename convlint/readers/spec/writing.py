@@ -244,6 +244,8 @@ class _Wiring:
             return self._checked(work, self.items.put(operation.name, "groupnorm", inputs, fields))
         if kind == "input":
             return self._input(number, operation)
+        if kind == "channel_pool" and len(inputs) == 1:
+            return self._checked(work, self.items.put(operation.name, kind, inputs))
         keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
         if not keeps or (work is not None and any(_parts_read(work, inputs))):
             op = "linear" if kind == "linear" else "reshape"
