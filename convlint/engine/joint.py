@@ -349,12 +349,13 @@ class Joint:
         less -= less % group.multiple_of
         indices = (index, *(other for other in group.layers if other != index))
         widths = self.widths if advised else {}
+        sets = coupling.sets(indices, {**widths, number: width}, number)
         return replace(
             lead,
-            flaw=replace(lead.flaw, describe=self._of_width(lead, width)),
+            flaw=replace(lead.flaw, describe=self._of_width(lead, sets[0].get("K", width) if side == "K" else width)),
             indices=indices,
             names=tuple(self.layers[index].name for index in indices),
-            sets=coupling.sets(indices, {**widths, number: width}, number),
+            sets=sets,
             other={side: less} if less else {},
             others=coupling.sets(indices, {number: less}, number) if less else (),
             identities=tuple((own.get(index) or lead).identities[0] for index in indices),
@@ -368,7 +369,7 @@ class Joint:
             return lead.flaw.describe
         assert lead.flaw.group is not None
         group = self.coupling.group(lead.flaw.group)
-        if self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
+        if side == "K" or self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
             return Text("use {side}={width}", side=side, width=width)
         return Text("use {width} channels in place of {before}", width=width, before=group.width)
 
