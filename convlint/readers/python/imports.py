@@ -1,20 +1,25 @@
 """Find what a file imports, directly and transitively: files of the repository, and modules outside of it.
 
-Imports are found with a regular expression, since parsing every file of a repository would take most of a run.
+Imports are found with a regular expression, since parsing every file of a repository would take most of a run. Files
+that import by a call are parsed: `import_module(f"archs.{name}")` imports any of the modules in `archs`.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 
 from msgspec import Struct
 
 from convlint.model.grouping import grouped
 from convlint.readers.python.project import FRAMEWORKS, Project
+from convlint.readers.python.source_file import SourceFile, dotted, last_name
+from convlint.readers.python.walking import every
 
 IMPORT = re.compile(
     rb"^(?:\xef\xbb\xbf)?[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:[^\n\\]|\\\r?\n|\\)*)"
@@ -23,6 +28,8 @@ IMPORT = re.compile(
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 _DYNAMIC = re.compile(rb"\b(?:import_module|__import__)\s*\(")
+_NAMES = re.compile(rb"['\"]([A-Za-z_]\w*(?:\.\w+)+)['\"]")
+_PERCENT, _BRACES = re.compile(r"%\w"), re.compile(r"\{[^{}]*\}")
 
 
 # Text of files that are run: a guard, or code of a program at the top level
@@ -91,6 +98,7 @@ class Closure(Struct, frozen=True, kw_only=True):
     foreign: frozenset[str]  # full names of modules and of what is imported from them: torch.nn, torchvision.transforms
     missing: str = ""  # an import that must be of the repository, but has no file
     dynamic: str = ""  # a file that imports by a computed name
+    by_name: frozenset[str] = frozenset()  # files that may be meant by a name of which only the package is known
     cut: bool = False  # whether it has more than MOST_FILES files
 
 
@@ -101,6 +109,7 @@ class ProjectImports:
         self.project = project
         self.of = cache(lambda path: imports(project.content(path) or b""))  # none of a file that cannot be read
         self.closure, self._edge, self._reached = cache(self._closure), cache(self._edge_from), cache(self._programs_of)
+        self._named = cache(self._named_in)
         self._is_script = cache(lambda path: bool(_SCRIPT.search(project.content(path) or b"")))
         self._own: set[str] = set()
         self._folders: set[str] = set()
@@ -172,18 +181,24 @@ class ProjectImports:
 
     def _closure(self, path: str) -> Closure:
         """Return all files of a program that starts with `path`."""
-        files, foreign, missing, dynamic = {path: None}, set[str](), "", ""
+        files, foreign, by_name, missing, dynamic = {path: None}, set[str](), set[str](), "", ""
         waiting = [path]
         while waiting and len(files) < MOST_FILES:
             edge = self._edge(waiting.pop())
             foreign |= edge.foreign
+            by_name |= edge.by_name
             missing, dynamic = missing or edge.missing, dynamic or edge.dynamic
             new = [file for file in edge.files if file not in files]
             files.update(dict.fromkeys(new))
             waiting += new
+            if dynamic and not waiting:  # what imports by any name is mostly given one as a literal
+                waiting = [file for path in files for file in self._named(path) if file not in files]
+                by_name.update(waiting)
+                files.update(dict.fromkeys(waiting))
         return Closure(
-            files=tuple(files), foreign=frozenset(foreign), missing=missing, dynamic=dynamic, cut=bool(waiting)
-        )
+            files=tuple(files), foreign=frozenset(foreign), missing=missing, dynamic=dynamic,
+            by_name=frozenset(by_name), cut=bool(waiting),
+        )  # fmt: skip
 
     def _edge_from(self, path: str) -> Closure:
         """Return what the file at `path` imports directly."""
@@ -208,9 +223,53 @@ class ProjectImports:
             elif not files:
                 foreign.add(f"{binding.module}.{attr}" if attr else binding.module)
         content = self.project.content(path) or b""
-        # Only a run knows the names of modules that a call imports.
-        by_call = (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
-        return Closure(files=tuple(near), foreign=frozenset(foreign), missing=missing, dynamic=path if by_call else "")
+        dynamic, by_name = "", dict[str, None]()
+        if (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None:
+            for pattern in self._imported_by_call(path):
+                files = self._matching(pattern, path)
+                by_name.update(dict.fromkeys(files))
+                if not pattern or (not files and self.may_be_own(pattern.split(".")[0])):
+                    dynamic = path  # only a run knows the name
+                elif not files:
+                    foreign.add(pattern)
+        return Closure(
+            files=(*near, *(file for file in by_name if file not in near)), foreign=frozenset(foreign),
+            missing=missing, dynamic=dynamic, by_name=frozenset(by_name),
+        )  # fmt: skip
+
+    def _named_in(self, path: str) -> list[str]:
+        """Return the files of modules that literals of a file name, as `"training.loss.Loss"` does."""
+        names = [name.decode() for name in dict.fromkeys(_NAMES.findall(self.project.content(path) or b""))]
+        return self._resolved((name for full in names for name in (full, full.rpartition(".")[0])), path)
+
+    def _imported_by_call(self, path: str) -> Iterator[str]:
+        """Yield the names of modules that calls import, with `*` for what only a run knows; '' for one that is any."""
+        file = self.project.file(path)
+        if file is None:
+            yield ""
+            return
+        package = {"__package__", "__name__"} if os.path.basename(path) == "__init__.py" else {"__package__"}
+        ours = {"__import__"} | {binding.name for binding in self.of(path) if binding.module == "importlib"}
+        for node in file.nodes[ast.Call]:
+            if last_name(node.func) in ("import_module", "__import__"):
+                name, *others = [*node.args, *(keyword.value for keyword in node.keywords)] or [None]
+                known = dotted(node.func).partition(".")[0] in ours
+                for value in _values_of(name, file) if isinstance(name, ast.Name) else [name]:
+                    pattern = _pattern(value, package) if known else ""
+                    # A relative name is of the package that another argument gives; a bare one may be any module.
+                    here = all(dotted(other) in package for other in others)
+                    yield pattern if (here if pattern[:1] == "." else "*" not in pattern.partition(".")[0]) else ""
+
+    def _matching(self, pattern: str, importer: str) -> list[str]:
+        """Return the files of all modules whose full name matches a pattern."""
+        name = pattern.lstrip(".")
+        parts, found = name.split("."), []
+        for path in self.project.paths if name else ():
+            names = path.replace(os.sep, "/").removesuffix(".py").removesuffix("/__init__").split("/")[-len(parts) :]
+            if len(names) == len(parts) and all(map(fnmatchcase, names, parts)):
+                resolved = self.resolve(".".join(names), importer, len(pattern) - len(name))
+                found += [path] if resolved == path else []
+        return found
 
     def _resolved(self, modules: Iterable[str], importer: str, level: int = 0) -> list[str]:
         paths = (self.resolve(module, importer, level) for module in modules)
@@ -229,6 +288,35 @@ class ProjectImports:
             for start in starts
             for inner in ((), ("src",))
         )
+
+
+def _values_of(name: ast.Name, file: SourceFile) -> list[ast.expr | None]:
+    """Return what a file assigns to a name; None, as something unknown, if the name is bound in another way too."""
+    values: list[ast.expr | None] = [
+        node.value for node in file.nodes[ast.Assign] if [last_name(target) for target in node.targets] == [name.id]
+    ]
+    nodes = every(file.tree)
+    bound = sum(isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Store) for node in nodes)
+    given = any(isinstance(node, ast.arg) and node.arg == name.id for node in nodes)
+    return values if values and len(values) == bound and not given else [None]
+
+
+def _pattern(node: ast.expr | None, package: Collection[str]) -> str:
+    """Return a string that code computes, with `*` for unknown parts; names of the `package` leave a leading dot."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(_pattern(value, package) for value in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _pattern(left, package) + _pattern(right, package)
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return _PERCENT.sub("*", text)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return _BRACES.sub("*", text)
+        case ast.Name(id=name) | ast.FormattedValue(value=ast.Name(id=name)) if name in package:
+            return ""
+    return "*"
 
 
 def _is_of_cython(module: str, importer: str) -> bool:

@@ -20,7 +20,7 @@ from convlint.readers.python.programs.unit import Definition, SourceUnit, statem
 from convlint.readers.python.source_file import dotted, is_guard, last_name
 from convlint.readers.python.walking import every
 
-_BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
+_BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|(?<!def )\bbackward\s*\(")
 _STEP = re.compile(rb"\.step\s*\(|\bscaler\s*\(")
 _FIT = re.compile(rb"\.(?:fit|fit_generator|fit_one_cycle|fine_tune|train_on_batch)\s*\(")
 # An optimizer that takes the loss or gradients, and a scaler that takes both, as of timm

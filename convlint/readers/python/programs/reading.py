@@ -132,7 +132,7 @@ class _Reader:
             return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
         trainer = trainer_of(closure.foreign)
-        reached = self._reach.of(closure.files)
+        reached = self._reach.of(closure.files, closure.by_name)
         if start is not None and (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
             yield _Begun(unit, start, closure, reached, framework, trainer, named)
 

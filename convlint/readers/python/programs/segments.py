@@ -23,6 +23,7 @@ _WORD = re.compile(rb"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(rb"[.'\"]\s*([A-Za-z_]\w*)")
 _CALLED = re.compile(rb"([A-Za-z_]\w*)\(")
 _LONG_TEXT = re.compile(rb"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_PROSE = re.compile(_LONG_TEXT.pattern + rb"|#[^\n]*", re.DOTALL)
 _GUARD = re.compile(rb"^if __name__\b", re.MULTILINE)
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXPORTS = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
@@ -66,8 +67,8 @@ class Segment:
 
     @cached_property
     def words(self) -> frozenset[bytes]:
-        """All words in it, without those of comments."""
-        return frozenset(_WORD.findall(_COMMENT.sub(b"", self.content)))
+        """All words in it, without those of comments and docstrings."""
+        return frozenset(_WORD.findall(_PROSE.sub(b"", self.content)))
 
     @cached_property
     def attributes(self) -> frozenset[bytes]:
@@ -236,18 +237,21 @@ class _Search:
     def __init__(self, before: _Search | None = None) -> None:
         """Start where the search `before` ended, if given."""
         self.files: frozenset[str] = before.files if before else frozenset()
+        self.by_name: frozenset[str] = frozenset()  # files that calls import, whose names come from a config
         self.reached: dict[Segment, None] = before.reached.copy() if before else {}
         self._definitions: _Lists = before._definitions.copy() if before else {}  # functions and classes
         self._methods: _Lists = before._methods.copy() if before else {}
         self._words: set[bytes] = before._words.copy() if before else set()
         self._live: _Lists = before._live.copy() if before else {}  # methods of classes that were named, by name
 
-    def add(self, files: Iterable[str], parts: Iterable[Segment]) -> _Search:
+    def add(self, files: Iterable[str], parts: Iterable[Segment], by_name: frozenset[str]) -> _Search:
         """Add the segments of more files, and all that these and the others reach now."""
         waiting: list[Segment] = []
+        self.by_name = by_name
         for part in parts:
             # Any module may be imported for its side effects, and a registry is read by computed names.
-            if part.kind == "module" or (part.handed_over and not part.is_method):
+            computed = part.handed_over or part.path in by_name
+            if part.kind == "module" or (computed and not part.is_method):
                 waiting.append(part)
             if part.is_method:
                 _append(self._methods, (part.path, part.cls), part)
@@ -299,20 +303,21 @@ class Reach:
         self._imported = cache(partial(Imported, units))
         self._searches: list[_Search] = []  # of the files that the latest programs import
 
-    def of(self, files: Iterable[str]) -> Reached:
+    def of(self, files: Iterable[str], by_name: frozenset[str] = frozenset()) -> Reached:
         """Return the segments that a program of these files may run: all module bodies, and what they name.
 
         The program begins in the first of them, and imports the others, without the code below their guards.
         """
         entry, *others = tuple(files) or ("",)
-        imported = self._of_imported(others)
-        search = _Search(imported).add((entry,), self.segments(entry))
+        imported = self._of_imported(others, by_name)
+        search = _Search(imported).add((entry,), self.segments(entry), by_name)
         return Reached(list(search.reached)[len(imported.reached) :], imported.result)
 
-    def _of_imported(self, files: Sequence[str]) -> _Search:
+    def _of_imported(self, files: Sequence[str], by_name: frozenset[str]) -> _Search:
         """Return the search in these files, continued from the largest one in some of them: programs share most."""
         wanted = frozenset(files)
-        before = max((search for search in self._searches if search.files <= wanted),
+        before = max((search for search in self._searches
+                      if search.files <= wanted and by_name.intersection(search.files) <= search.by_name),
                      key=lambda search: len(search.files), default=_Search())  # fmt: skip
         if before.files == wanted:
             return before
@@ -320,7 +325,7 @@ class Reach:
         parts = (
             self._imported(part) if part.kind == "module" else part for path in more for part in self.segments(path)
         )
-        search = _Search(before).add(more, parts)
+        search = _Search(before).add(more, parts, by_name)
         self._searches = [*self._searches, search][-_MOST_SEARCHES:]
         return search
 

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -434,3 +435,94 @@ def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
     loop = LOOP.replace("nn.Conv2d(3, 64, 3)", "nn.Linear(3, 64)")
     files = {"train.py": f"import importlib\n{loop}\n{line}\n{GUARD}", "nets/net.py": "import torch.nn as nn\n" + net}
     assert program(tmp_path, files).has_convolutions is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "complete"),
+    [
+        ("net = import_module(f'nets.{args.net}')", True),
+        ("net = import_module('nets.' + args.net.lower())", True),
+        ("net = import_module('nets.%s' % args.net)", True),
+        ("net = import_module('nets.{}'.format(args.net))", True),
+        ("net = __import__('nets.' + args.net, fromlist=['net'])", True),
+        ("net = import_module('nets.small')", True),
+        ("name = 'nets.' + args.net + '_net'\nnet = import_module(name)", True),
+        ("name = 'nets.' + args.net\nfor name in args.names:\n    net = import_module(name)", False),
+        ("def load(name):\n    name = 'nets.' + name\n    return import_module(name)", False),
+        ("net = import_module(f'{args.folder}.net')", False),
+        ("net = import_module('nets.' + args.net + '_other')", False),
+        ("net = import_module('.' + args.net, args.package)", False),
+        ("net = args.import_module('nets.net')", False),
+    ],
+)
+def test_a_name_behind_that_of_a_package_is_any_of_its_modules(tmp_path: Path, line: str, complete: bool) -> None:
+    loop = LOOP.replace("nn.Conv2d(3, 64, 3)", "nn.Linear(3, 64)")
+    files = {
+        "train.py": f"from importlib import import_module\n{loop}\n{line}\n{GUARD}",
+        "nets/small.py": "", "nets/big_net.py": "import torch.nn as nn\nlayer = nn.Conv2d(3, 64, 7)\n",
+        "others/more.py": "import torch\ntorch.backends.cudnn.benchmark = True\n",
+    }  # fmt: skip
+    found = program(tmp_path, files)
+    assert found.complete is complete
+    assert found.has_convolutions is (not complete or "small" not in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "complete"),
+    [
+        ("importlib.import_module(f'{__name__}.{file}')", True),
+        ("importlib.import_module('.' + file, __package__)", True),
+        ("importlib.import_module('.' + file, package=__name__)", True),
+        ("importlib.import_module(f'{__file__}.{file}')", False),
+    ],
+)
+def test_modules_that_a_package_imports_from_its_folder(tmp_path: Path, line: str, complete: bool) -> None:
+    files = {
+        "nets/__init__.py": f"import importlib, os\nfor file in os.listdir('nets'):\n    {line}\n", "nets/net.py": "",
+        "train.py": f"import nets\n{LOOP}{GUARD}",
+    }  # fmt: skip
+    found = program(tmp_path, files)
+    has_net = any(path.replace(os.sep, "/").endswith("nets/net.py") for path in found.closure)
+    assert (found.complete, has_net) == (complete, complete)
+
+
+OPTIMIZES = """
+import torch
+class Model:
+    def optimize_parameters(self):
+        self.net(self.image).sum().backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("model.optimize_parameters()", 1), ("model.test()", 0), ('"""optimize_parameters"""', 0)]
+)
+def test_a_class_that_a_computed_name_chooses_trains_the_program(tmp_path: Path, line: str, found: int) -> None:
+    files = {
+        "models/__init__.py": "import importlib\ndef create(opt):\n"
+        "    return getattr(importlib.import_module(f'models.{opt.kind}'), opt.kind)().cuda()\n",
+        "models/Model.py": OPTIMIZES,
+        "main.py": f'from models import create\nif __name__ == "__main__":\n    model = create(opt)\n    {line}\n',
+    }
+    assert len(programs(tmp_path, files)) == found
+
+
+def test_a_backward_pass_that_is_defined_is_none(tmp_path: Path) -> None:
+    operation = (
+        "import torch\nclass Blur(torch.autograd.Function):\n    def backward(ctx, gradient):\n        return 1\n"
+    )
+    sampling = "x = Blur.apply(1).cuda()\nfor t in times:\n    x = scheduler.step(x)\n"
+    assert not programs(tmp_path, {"sample.py": operation + sampling + 'if __name__ == "__main__":\n    pass\n'})
+
+
+def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: Path) -> None:
+    model = OPTIMIZES + "import torch.nn as nn\nlayer = nn.Conv2d(3, 64, 7)\n"
+    text = (
+        "import importlib, torch\ndef make(name):\n    module, _, attr = name.rpartition('.')\n"
+        "    return getattr(importlib.import_module(module), attr)\n"
+        'if __name__ == "__main__":\n    make("training.model.Model")().cuda().optimize_parameters()\n'
+    )
+    (found,) = programs(tmp_path, {"main.py": text, "training/model.py": model, "other.py": model})
+    assert [os.path.basename(path) for path in found.closure] == ["main.py", "model.py"]
+    assert (found.has_convolutions, found.complete) == (True, False)
