@@ -88,6 +88,7 @@ _MOST_ABOVE = 200  # files that lead to one, whose closures are asked
 _MAKES_BY_NAME = frozenset({
     "detectron2", "hydra", "imp", "jsonargparse", "mmcv", "mmengine", "pkgutil", "pydoc", "runpy"
 })  # fmt: skip
+_BUILT = ("version", "_version", "_ext", "_C")  # names of modules that builds make, of versions and of C++
 _STANDARD = sys.stdlib_module_names | {"__future__"}
 
 
@@ -218,7 +219,7 @@ class ProjectImports:
                 above = [".".join(parts[:count]) for count in range(1, len(parts))]
                 near.update(dict.fromkeys(self._resolved(above, path)))
             elif not files and (level or self._is_own(binding.module.split(".")[0], path)):
-                if not missing and not _is_of_cython(names[0], path):
+                if not missing and not _is_built(names[0], path):
                     missing = f"{'.' * level}{binding.module} in {path}"
             elif not files:
                 foreign.add(f"{binding.module}.{attr}" if attr else binding.module)
@@ -319,9 +320,14 @@ def _pattern(node: ast.expr | None, package: Collection[str]) -> str:
     return "*"
 
 
-def _is_of_cython(module: str, importer: str) -> bool:
-    """Whether the repository has a module's source in Cython, in its place or beside the importer; it has no layers."""
+def _is_built(module: str, importer: str) -> bool:
+    """Whether a build makes the module, which has no layers: by its name, or by source in Cython.
+
+    Such source is in the module's place or beside the importer.
+    """
     *_, last = parts = module.split(".")
+    if last in _BUILT:
+        return True
     here = folder = os.path.dirname(importer)
     while not os.path.exists(os.path.join(folder, *parts) + ".pyx"):
         if folder in ("", "/") or folder.endswith(".."):

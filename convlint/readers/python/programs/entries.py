@@ -180,7 +180,7 @@ def _speaks(name: str) -> bool:
 _OF_LIBRARIES = re.compile(
     rb"\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|\bfrom torchvision import [^\n]*\bmodels\b|"
     rb"\btimm\.create_model\b|\bfrom timm(?:\.models)? import [^\n]*\bcreate_model\b|\bsegmentation_models_pytorch\b|"
-    rb"\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
+    rb"\btimm\.models\.\w*(?:net|next)|\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
     rb"\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
 )
 _CONSTRUCTED = re.compile(rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(")
@@ -284,6 +284,7 @@ _HARMLESS = frozenset(
     torchsummaryX torchlibrosa mir_eval museval musdb mc petrel_client pyximport Cython umap filelock google ffmpeg
     bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler inplace_abn
     dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline dmc2gym
+    wget imagesize gin Box2D
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

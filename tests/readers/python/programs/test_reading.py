@@ -411,9 +411,12 @@ def test_flags_under_other_names(tmp_path: Path, lines: str) -> None:
         ("from .align.core import path", "lib/nms/core.pyx", True),
         ("from .cpu_nms import nms", "lib/other/cpu_nms.pyx", False),
         ("from .cpu_nms import nms", "lib/nms/cpu_nms.txt", False),
+        ("from ..version import __version__", "lib/nms/net.py", True),
+        ("from ._ext import dcn_v2", "lib/nms/net.py", True),
+        ("from .version2 import __version__", "lib/nms/net.py", False),
     ],
 )
-def test_a_module_in_cython_is_not_missing(tmp_path: Path, line: str, source: str, complete: bool) -> None:
+def test_a_module_that_a_build_makes_is_not_missing(tmp_path: Path, line: str, source: str, complete: bool) -> None:
     files = {
         "lib/__init__.py": "", "lib/nms/__init__.py": "", "lib/nms/wrapper.py": line + "\n", source: "",
         "train.py": "from lib.nms import wrapper\n" + LOOP + GUARD,
