@@ -29,6 +29,8 @@ _TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 # A call at the top level by whose name a function trains, which another file may define
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
+_LOOP = re.compile(rb"^(?:for|while)\b", re.MULTILINE)
+_UPDATES = re.compile(_BACKWARD.pattern + rb"|\boptim\w*\.step\s*\(")
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
@@ -36,13 +38,14 @@ def may_be_entry(content: bytes) -> bool:
     """Whether a file can be a training program, by its text."""
     if b"__main__" in content or b".backward(" in content or b".fit(" in content:
         return True
-    return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content))
+    return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content) or _LOOP.search(content))
 
 
-def beginning(unit: SourceUnit) -> ast.stmt | None:
+def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.stmt | None:
     """Return the statement where a program begins: its guard, or the first statement of the module that trains.
 
-    A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains.
+    A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains. A loop
+    may call a method of another file that is `updating` weights, as `trainer.run_one_step(images)`.
     """
     body = unit.file.tree.body
     for node in filter(is_guard, body):
@@ -51,7 +54,20 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     loops = _loops(unit)
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
     training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
-    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+    if training:
+        return next((node for node in training if not _is_bare(node, body)), training[0])
+    outer = [node for node in body if isinstance(node, ast.For | ast.While)]
+    methods = updating() if outer else ()
+    return next((node for node in outer if any(_calls_method(inner, methods) for inner in every(node))), None)
+
+
+def _calls_method(node: ast.AST, names: Collection[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def updating(segments: Iterable[Segment]) -> set[str]:
+    """Return the names of methods that go backward, or update weights."""
+    return {segment.name for segment in segments if segment.is_method and segment.has(_UPDATES)}
 
 
 def _loops(unit: SourceUnit) -> set[str]:

@@ -25,6 +25,7 @@ from convlint.readers.python.programs.entries import (
     insertion,
     trainer_of,
     unknown,
+    updating,
     uses_class_of_convolutions,
 )
 from convlint.readers.python.programs.input_size import input_size
@@ -127,7 +128,8 @@ class _Reader:
         if not framework or not self._anywhere(_may_train, closure):
             return
         unit = self.units.get(path)
-        start = beginning(unit) if unit is not None else None
+        parts = (part for file in closure.files for part in self._reach.segments(file))
+        start = beginning(unit, lambda: updating(parts)) if unit is not None else None
         if unit is None or (start is None and not named):
             return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)

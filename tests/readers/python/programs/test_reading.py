@@ -529,3 +529,17 @@ def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: P
     (found,) = programs(tmp_path, {"main.py": text, "training/model.py": model, "other.py": model})
     assert [os.path.basename(path) for path in found.closure] == ["main.py", "model.py"]
     assert (found.has_convolutions, found.complete) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("loop", "found"),
+    [
+        ("for image in images:\n    model.optimize_parameters()\n", 1),
+        ("while epochs:\n    for image in images:\n        model.optimize_parameters()\n", 1),
+        ("for image in images:\n    model.show()\n", 0),
+        ("if training:\n    model.optimize_parameters()\n", 0),
+    ],
+)
+def test_a_loop_without_a_guard_that_calls_a_method_which_trains(tmp_path: Path, loop: str, found: int) -> None:
+    begin = "from trainer import Model\nmodel = Model().cuda()\n"
+    assert len(programs(tmp_path, {"trainer.py": OPTIMIZES, "train.py": begin + loop})) == found
