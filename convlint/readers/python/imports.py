@@ -262,15 +262,18 @@ class ProjectImports:
                     yield pattern if (here if pattern[:1] == "." else "*" not in pattern.partition(".")[0]) else ""
 
     def _matching(self, pattern: str, importer: str) -> list[str]:
-        """Return the files of all modules whose full name matches a pattern."""
+        """Return the files of all modules whose full name matches a pattern, in the folder nearest to the importer."""
         name = pattern.lstrip(".")
-        parts, found = name.split("."), []
+        parts, found = name.split("."), dict[str, list[str]]()
         for path in self.project.paths if name else ():
-            names = path.replace(os.sep, "/").removesuffix(".py").removesuffix("/__init__").split("/")[-len(parts) :]
-            if len(names) == len(parts) and all(map(fnmatchcase, names, parts)):
-                resolved = self.resolve(".".join(names), importer, len(pattern) - len(name))
-                found += [path] if resolved == path else []
-        return found
+            names = path.replace(os.sep, "/").removesuffix(".py").removesuffix("/__init__").split("/")
+            above, last = names[: -len(parts)], names[-len(parts) :]
+            fits = len(last) == len(parts) and all(map(fnmatchcase, last, parts))
+            if fits and self.resolve(".".join(last), importer, len(pattern) - len(name)) == path:
+                found.setdefault("/".join(above), []).append(path)
+        here = importer.replace(os.sep, "/")
+        nearest = max(found, key=lambda folder: len(folder) if here.startswith(folder) else -1, default="")
+        return found.get(nearest, [])
 
     def _resolved(self, modules: Iterable[str], importer: str, level: int = 0) -> list[str]:
         paths = (self.resolve(module, importer, level) for module in modules)

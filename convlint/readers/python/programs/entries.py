@@ -29,7 +29,7 @@ _TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 # A call at the top level by whose name a function trains, which another file may define
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
-_LOOP = re.compile(rb"^(?:for|while)\b", re.MULTILINE)
+_LOOP = re.compile(rb"^(?:if\b.*\n(?:[ \t].*\n|\n)*?[ \t]+)?(?:for|while)\b", re.MULTILINE)  # at the top level
 _UPDATES = re.compile(_BACKWARD.pattern + rb"|\boptim\w*\.step\s*\(")
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
@@ -56,7 +56,7 @@ def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.
     training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
     if training:
         return next((node for node in training if not _is_bare(node, body)), training[0])
-    outer = [node for node in body if isinstance(node, ast.For | ast.While)]
+    outer = [node for node in statements(body) if isinstance(node, ast.For | ast.While)]
     methods = updating() if outer else ()
     return next((node for node in outer if any(_calls_method(inner, methods) for inner in every(node))), None)
 
@@ -299,8 +299,13 @@ _HARMLESS = frozenset(
     easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse monai
     torchsummaryX torchlibrosa mir_eval museval musdb mc petrel_client pyximport Cython umap filelock google ffmpeg
     bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler inplace_abn
-    dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline dmc2gym
-    wget imagesize gin Box2D
+    dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline mpl_toolkits dmc2gym
+    wget imagesize gin Box2D swin_window_process wfdb bib_lookup regex clip open_clip pydantic fastapi flask pytz
+    lxml botocore sympy ale_py dm_env dm_control pygame panopticapi mamba_ssm triton jinja2 ftfy statsmodels
+    transforms3d torchfile urllib3 pyclipper opt_einsum munkres git path tree typeguard pylab mcubes mock
+    tensorflow_datasets torch_harmonics torch_geometric x_transformers zmq wrapt xgboost tenacity atari_py natten
+    causal_conv1d selective_scan_cuda flash_attn MultiScaleDeformableAttention pointnet2_ops ttach
+    torch_audiomentations tensorly tltorch
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

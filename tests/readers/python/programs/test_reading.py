@@ -536,6 +536,7 @@ def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: P
     [
         ("for image in images:\n    model.optimize_parameters()\n", 1),
         ("while epochs:\n    for image in images:\n        model.optimize_parameters()\n", 1),
+        ("if ready:\n    # this trains\n\n    while epochs:\n        model.optimize_parameters()\n", 1),
         ("for image in images:\n    model.show()\n", 0),
         ("if training:\n    model.optimize_parameters()\n", 0),
     ],
@@ -543,3 +544,11 @@ def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: P
 def test_a_loop_without_a_guard_that_calls_a_method_which_trains(tmp_path: Path, loop: str, found: int) -> None:
     begin = "from trainer import Model\nmodel = Model().cuda()\n"
     assert len(programs(tmp_path, {"trainer.py": OPTIMIZES, "train.py": begin + loop})) == found
+
+
+def test_a_package_of_a_name_is_the_one_beside_the_importer(tmp_path: Path) -> None:
+    load = 'from importlib import import_module\nmodule = import_module("data." + args.data)\n'
+    files = {f"{folder}/data/{name}.py": "" for folder, name in (("a", "cifar"), ("b", "cifar"), ("b", "other"))}
+    found = program(tmp_path, {"a/data/__init__.py": load, "a/train.py": f"import data\n{LOOP}{GUARD}", **files})
+    assert found.complete
+    assert sorted(map(os.path.basename, found.closure)) == ["__init__.py", "cifar.py", "train.py"]
