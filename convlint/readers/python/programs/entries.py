@@ -25,7 +25,8 @@ _STEP = re.compile(rb"\.step\s*\(|\bscaler\s*\(")
 _FIT = re.compile(rb"\.(?:fit|fit_generator|fit_one_cycle|fine_tune|train_on_batch)\s*\(")
 # An optimizer that takes the loss or gradients, and a scaler that takes both, as of timm
 _TAPE = re.compile(rb"\.(?:apply_gradients|minimize)\s*\(|\bminimize\s*\(|scaler\s*\(\s*(?=\w*loss)\w+\s*,\s*\w*optim")
-_TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
+_TRAINER = re.compile(rb"(?:Trainer|Runner|Engine|\bbuild_runner)\b")
+_HANDS_OVER = re.compile(rb"\btrain_(?:model|detector|segmentor)\s*\(")  # functions of OpenMMLab
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 # A call at the top level by whose name a function trains, which another file may define
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
@@ -125,7 +126,9 @@ def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
         # A backward pass alone may be a saliency map, a step alone a scheduler of anything.
         if (backward and step) or segment.has(_TAPE):
             return True
-        if trainer and (segment.has(_FIT) or (segment.has(_TRAINER) and segment.has(_RUN))):
+        if trainer and any(map(segment.has, (_FIT, _HANDS_OVER))):
+            return True
+        if trainer and segment.has(_TRAINER) and segment.has(_RUN):
             return True
     return False
 

@@ -36,6 +36,7 @@ from convlint.readers.python.programs.unit import SourceUnit, Units
 
 _TRAINING = (
     b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner", b"scaler(",
+    b"build_runner", b"train_model", b"train_detector", b"train_segmentor",
 )  # fmt: skip
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 

@@ -552,3 +552,17 @@ def test_a_package_of_a_name_is_the_one_beside_the_importer(tmp_path: Path) -> N
     found = program(tmp_path, {"a/data/__init__.py": load, "a/train.py": f"import data\n{LOOP}{GUARD}", **files})
     assert found.complete
     assert sorted(map(os.path.basename, found.closure)) == ["__init__.py", "cifar.py", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("train_segmentor(model.cuda(), data, cfg)", 1),
+        ("build_runner(cfg.runner).run(data, cfg.workflow)", 1),
+        ("IterBasedRunner(model.cuda()).run(data, cfg.workflow)", 1),
+        ("single_gpu_test(model.cuda(), data)", 0),
+    ],
+)
+def test_a_library_is_handed_the_training(tmp_path: Path, line: str, found: int) -> None:
+    text = f"import torch\nfrom mmcv.runner import *\nfrom mmseg.apis import *\n{GUARD.replace('train()', line)}"
+    assert len(programs(tmp_path, {"train.py": text})) == found
