@@ -198,6 +198,8 @@ class _Walk:
         known = [axis for axis in axes if axis is not None]
         if kind == "linear" and known:
             return self._linear(number, operation, known[0])
+        if kind == "channel_pool" and known:  # of any number of channels
+            return self._fixed(self._fresh(operation.C), Text("{name} makes it", name=_named(operation)))
         if axes and len(known) == len(axes) and kind != "reshape":
             axis = self._kept(operation, known)
             self.parts += 0 if axis is None else len(axis)

@@ -15,10 +15,11 @@ from convlint.model.runtime import Runtime
 
 # Each is an op of specs as well. `identity` is any operation that keeps all sizes; `resize` any that changes D, H and W
 # alone, such as a pool; `add` any elementwise one on several tensors; `view` makes one vector of each map, or keeps
-# it; `linear` multiplies all that it reads of an image, or of a pixel, with weights of its own; `reshape` is any other.
+# it; `linear` multiplies all that it reads of an image, or of a pixel, with weights of its own; `channel_pool` makes
+# one channel of all, such as their mean; `reshape` is any other.
 OperationKind = Literal[
     "input", "conv", "identity", "batchnorm", "resize", "add", "concat", "pixel_shuffle", "pixel_unshuffle", "view",
-    "linear", "reshape",
+    "linear", "channel_pool", "reshape",
 ]  # fmt: skip
 
 

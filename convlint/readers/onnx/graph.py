@@ -13,6 +13,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
 from convlint.readers.operations import (
+    NAMED,
     ConvFlow,
     ConvOutput,
     Effect,
@@ -236,7 +237,7 @@ def _any_axis(given: Given) -> Effect | None:
 
 
 def _reduction(given: Given) -> Effect | None:
-    """A reduction over axes of space alone; not of one channel, which would be of size 1 also when reduced.
+    """A reduction over axes of space alone, or over the channels; not of one channel, of size 1 in either case.
 
     Those that keep no axis of space are told by sizes that no other axis has.
     """
@@ -245,7 +246,12 @@ def _reduction(given: Given) -> Effect | None:
         others = [size for axis, size in enumerate(before) if axis not in (0, given.axis)]
         kept = after == (before[0], before[given.axis]) and {None, *after}.isdisjoint(others)
         return Effect("resize") if kept else None
-    return Effect("resize", given.axis) if _keeps_channels(given) and before and before[given.axis] != 1 else None
+    if before is None or given.axis >= len(before) or before[given.axis] == 1:
+        return None
+    pooled = (*before[: given.axis], 1, *before[given.axis + 1 :])
+    if after == pooled and None not in before[1:]:
+        return Effect("channel_pool", given.axis)
+    return Effect("resize", given.axis) if _keeps_channels(given) else None
 
 
 def _pool(given: Given) -> Effect | None:
@@ -418,7 +424,7 @@ class GraphOperations(Operations):
                 inputs = [number]  # the further outputs depend on the same inputs through the first
                 self._maps[written] = Map(number, 1)
             return
-        where = _label(node) if effect.kind in ("view", "linear") else ""
+        where = _label(node) if effect.kind in NAMED else ""
         number = self.add(effect, name, inputs, shapes[0], where, work=work)
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:

@@ -67,7 +67,7 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "conv": "conv", "input": "input", "identity": "identity", "batchnorm": "batchnorm", "elementwise": "add",
     "concat": "concat", "pool": "resize", "resize_to": "resize", "upsample": "resize", "downsample": "resize",
     "pad": "resize", "crop": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle",
-    "declared": "reshape",
+    "channel_pool": "channel_pool", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _VIEWS = ("reshape", "view")
@@ -81,7 +81,7 @@ _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(ACTIVATIONS, "activation"),
     "norm": "batch norm", "batchnorm": "batch norm", "frozenbatchnorm": "frozen norm", "layernorm": "layer norm",
     "groupnorm": "group norm", "instancenorm": "group norm", "softmax": "softmax", "attention": "attention",
-    "linear": "linear", "dense": "linear", "matmul": "product", "copy": "copy",
+    "linear": "linear", "dense": "linear", "matmul": "product", "copy": "copy", "channelpool": "reduce",
     "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
 }  # fmt: skip
 _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {

@@ -56,6 +56,7 @@ CARRIERS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("upsample", "upsampling", "resize", "interpolate"), "upsample"),
     "downsample": "downsample",
+    "channelpool": "channel_pool",
     **dict.fromkeys(("pixelshuffle", "depthtospace"), "pixel_shuffle"),
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
     "crop": "crop",
@@ -160,6 +161,8 @@ def _carried(
         if kind == "pixel_shuffle":
             return replace(base, C=_div("C", base.C, squared), H=_mul(base.H, factor), W=_mul(base.W, factor))
         return replace(base, C=_mul(base.C, squared), H=_div("H", base.H, factor), W=_div("W", base.W, factor))
+    if kind == "channel_pool":
+        return replace(base, C=1)
     if kind == "pad":
         return replace(base, **{axis: _padded(getattr(base, axis), values, "Pad" + axis) for axis in "DHW"})
     return base

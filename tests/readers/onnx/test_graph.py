@@ -75,7 +75,7 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("AveragePool", {"kernel_shape": [3, 3]}, [], "resize", 12, 6, 4),
     ("GlobalAveragePool", {}, [], "resize", 12, 1, 1),
     ("ReduceMean", {}, [[2, 3]], "resize", 12, 1, 1),
-    ("ReduceMean", {}, [[1]], "reshape", 1, 8, 6),
+    ("ReduceMean", {}, [[1]], "channel_pool", 1, 8, 6),
     ("ReduceMean", {}, [[1, 2, 3]], "reshape", 1, 1, 1),
     ("ReduceMean", {"keepdims": 0}, [[2, 3]], "resize", 12, 1, 1),
     ("ReduceMean", {"keepdims": 0}, [[1, 3]], "reshape", 8, 1, 1),
@@ -125,7 +125,7 @@ def test_operators(
     assert (operation.C, operation.H, operation.W) == (C, H, W)
     assert operation.inputs == (len(network.operations) - 2,)
     assert operation.output
-    assert operation.where == (f"{op} {name}" if kind in ("reshape", "view") else "")
+    assert operation.where == (f"{op} {name}" if kind in ("channel_pool", "reshape", "view") else "")
     assert operation.factor == (2 if "pixel" in kind else 1)
 
 
