@@ -95,6 +95,10 @@ class Segment:
         """Whether a decorator may have put it into a registry, from which it is called without its name."""
         return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
 
+    def calls_own(self, name: bytes) -> bool:
+        """Whether it means by a name that its file defines no other definition: it imports nothing, nor asks an object."""
+        return self.kind != "class" and b"import" not in self.words and name not in self.attributes
+
     def has(self, pattern: re.Pattern[bytes]) -> bool:
         """Whether a pattern is found in it, searched once, as programs share their files."""
         if pattern not in self._matches:
@@ -281,8 +285,12 @@ class _Search:
                 if _runs(method, words):
                     waiting.append(method)
             for word in sorted(segment.words - words):  # in the same order in each run
+                named = self._definitions.get(word, ())
+                if own := [part for part in named if part.path == segment.path and segment.calls_own(word)]:
+                    waiting += own  # `main` of a script that imports another one
+                    continue
                 words.add(word)
-                waiting += self._definitions.get(word, ())
+                waiting += named
                 waiting += self._live.get(word, ())
 
 

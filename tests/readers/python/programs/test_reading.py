@@ -566,3 +566,11 @@ def test_a_package_of_a_name_is_the_one_beside_the_importer(tmp_path: Path) -> N
 def test_a_library_is_handed_the_training(tmp_path: Path, line: str, found: int) -> None:
     text = f"import torch\nfrom mmcv.runner import *\nfrom mmseg.apis import *\n{GUARD.replace('train()', line)}"
     assert len(programs(tmp_path, {"train.py": text})) == found
+
+
+def test_a_script_that_calls_its_own_function_runs_no_other_of_that_name(tmp_path: Path) -> None:
+    train = f"{OPTIMIZES}def parse():\n    pass\ndef main():\n    Model().cuda().optimize_parameters()\n"
+    test = 'from train import parse\ndef main():\n    parse()\nif __name__ == "__main__":\n    main()\n'
+    begin = 'if __name__ == "__main__":\n    main()\n'
+    (found,) = programs(tmp_path, {"train.py": train + begin, "test.py": test})
+    assert os.path.basename(found.path) == "train.py"
