@@ -96,7 +96,7 @@ class Segment:
         return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
 
     def calls_own(self, name: bytes) -> bool:
-        """Whether it means by a name that its file defines no other definition: it imports nothing, nor asks an object."""
+        """Whether a name that its file defines means that: it imports nothing itself, and asks no object for it."""
         return self.kind != "class" and b"import" not in self.words and name not in self.attributes
 
     def has(self, pattern: re.Pattern[bytes]) -> bool:
