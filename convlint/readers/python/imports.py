@@ -82,7 +82,10 @@ def _plain(text: str) -> list[Import]:
 
 MOST_FILES = 1_500  # files of one closure; a larger one is cut, and its facts are marked incomplete
 # Libraries that folders of repositories are named after; an import that finds no file there means the library.
-_LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
+_LIBRARIES = frozenset({
+    "numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers", "triton", "onnx", "onnxruntime",
+    "openvino", "tensorrt", "ncnn", "coremltools", "wandb", "tensorboard", "cupy",
+})  # fmt: skip
 _MOST_ABOVE = 200  # files that lead to one, whose closures are asked
 # Libraries that import modules which a config names
 _MAKES_BY_NAME = frozenset({

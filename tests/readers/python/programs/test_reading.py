@@ -574,3 +574,14 @@ def test_a_script_that_calls_its_own_function_runs_no_other_of_that_name(tmp_pat
     begin = 'if __name__ == "__main__":\n    main()\n'
     (found,) = programs(tmp_path, {"train.py": train + begin, "test.py": test})
     assert os.path.basename(found.path) == "train.py"
+
+
+@pytest.mark.parametrize(("folder", "complete"), [("triton", True), ("kernels", False)])
+def test_a_folder_named_after_a_library_is_not_what_an_import_misses(
+    tmp_path: Path, folder: str, complete: bool
+) -> None:
+    files = {
+        f"ops/{folder}/norm.py": f"import {folder}.language as tl\n", f"ops/{folder}/other.py": "",
+        "train.py": f"from ops.{folder} import norm\n{LOOP}{GUARD}",
+    }  # fmt: skip
+    assert program(tmp_path, files).complete is complete
