@@ -27,7 +27,7 @@ IMPORT = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(rb"#[^\n]*")
-_DYNAMIC = re.compile(rb"\b(?:import_module|__import__)\s*\(")
+BY_CALL = re.compile(rb"\b(?:import_module|__import__)\s*\(")
 _NAMES = re.compile(rb"['\"]([A-Za-z_]\w*(?:\.\w+)+)['\"]")
 _PERCENT, _BRACES = re.compile(r"%\w"), re.compile(r"\{[^{}]*\}")
 
@@ -133,6 +133,10 @@ class ProjectImports:
         """Whether any file or folder of the repository has that name."""
         return name in self._own
 
+    def imports_any(self, path: str) -> bool:
+        """Whether a call in a file imports a module by a name that is unknown."""
+        return bool(self._edge(path).dynamic)
+
     def near(self, path: str) -> tuple[str, ...]:
         """Return the files that one imports directly."""
         return self._edge(path).files
@@ -228,7 +232,7 @@ class ProjectImports:
                 foreign.add(f"{binding.module}.{attr}" if attr else binding.module)
         content = self.project.content(path) or b""
         dynamic, by_name = "", dict[str, None]()
-        if (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None:
+        if (b"import_module" in content or b"__import__" in content) and BY_CALL.search(content) is not None:
             for pattern in self._imported_by_call(path):
                 files = self._matching(pattern, path)
                 by_name.update(dict.fromkeys(files))

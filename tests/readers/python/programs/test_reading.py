@@ -451,7 +451,7 @@ def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
         ("net = import_module('nets.small')", True),
         ("name = 'nets.' + args.net + '_net'\nnet = import_module(name)", True),
         ("name = 'nets.' + args.net\nfor name in args.names:\n    net = import_module(name)", False),
-        ("def load(name):\n    name = 'nets.' + name\n    return import_module(name)", False),
+        ("def load(name):\n    name = 'nets.' + name\n    return import_module(name)\nload(1)", False),
         ("net = import_module(f'{args.folder}.net')", False),
         ("net = import_module('nets.' + args.net + '_other')", False),
         ("net = import_module('.' + args.net, args.package)", False),
@@ -585,3 +585,15 @@ def test_a_folder_named_after_a_library_is_not_what_an_import_misses(
         "train.py": f"from ops.{folder} import norm\n{LOOP}{GUARD}",
     }  # fmt: skip
     assert program(tmp_path, files).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("line", "complete"), [("tools.show(1)", True), ("tools.find('a')", False), ("tools.run('a')", False)]
+)
+def test_a_helper_that_imports_by_name_or_runs_text_counts_where_it_is_called(
+    tmp_path: Path, line: str, complete: bool
+) -> None:
+    helper = "import importlib\ndef find(name):\n    return importlib.import_module(name)\ndef show(x):\n    print(x)\n"
+    helper += "def run(text):\n    exec(text)\n"
+    found = program(tmp_path, {"tools.py": helper, "train.py": f"import tools\n{LOOP}\n{line}\n{GUARD}"})
+    assert found.complete is complete
