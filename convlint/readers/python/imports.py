@@ -113,7 +113,7 @@ class ProjectImports:
         self.project = project
         self.of = cache(lambda path: imports(project.content(path) or b""))  # none of a file that cannot be read
         self.closure, self._edge, self._reached = cache(self._closure), cache(self._edge_from), cache(self._programs_of)
-        self._named = cache(self._named_in)
+        self._named = cache(lambda path: tuple(self._named_in(path)))
         self._is_script = cache(lambda path: bool(_SCRIPT.search(project.content(path) or b"")))
         self._own: set[str] = set()
         self._folders: set[str] = set()
@@ -245,10 +245,16 @@ class ProjectImports:
             missing=missing, dynamic=dynamic, by_name=frozenset(by_name),
         )  # fmt: skip
 
-    def _named_in(self, path: str) -> list[str]:
-        """Return the files of modules that literals of a file name, as `"training.loss.Loss"` does."""
-        names = [name.decode() for name in dict.fromkeys(_NAMES.findall(self.project.content(path) or b""))]
-        return self._resolved((name for full in names for name in (full, full.rpartition(".")[0])), path)
+    def _named_in(self, path: str) -> Iterator[str]:
+        """Yield the files of modules that literals of a file name: `"training.loss"`, `"training.loss.Loss"`."""
+        for full in dict.fromkeys(_NAMES.findall(self.project.content(path) or b"")):
+            module, _, name = full.rpartition(b".")
+            yield from self._resolved([full.decode()], path)
+            defines = re.compile(
+                rb"\b(?:class|def)\s+%s\b" % name
+            ).search  # which a file's name, as "train.py", does not
+            files = self._resolved([module.decode()], path)
+            yield from (file for file in files if defines(self.project.content(file) or b""))
 
     def _imported_by_call(self, path: str) -> Iterator[str]:
         """Yield the names of modules that calls import, with `*` for what only a run knows; '' for one that is any."""

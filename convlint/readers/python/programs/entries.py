@@ -308,7 +308,8 @@ _HARMLESS = frozenset(
     transforms3d torchfile urllib3 pyclipper opt_einsum munkres git path tree typeguard pylab mcubes mock
     tensorflow_datasets torch_harmonics torch_geometric x_transformers zmq wrapt xgboost tenacity atari_py natten
     causal_conv1d selective_scan_cuda flash_attn MultiScaleDeformableAttention pointnet2_ops ttach
-    torch_audiomentations tensorly tltorch openvino tensorrt ncnn coremltools pycuda ot
+    torch_audiomentations tensorly tltorch openvino tensorrt ncnn coremltools pycuda ot pettingzoo gym_minigrid
+    minigrid procgen flask_cors supersuit
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

@@ -525,6 +525,7 @@ def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: P
         "import importlib, torch\ndef make(name):\n    module, _, attr = name.rpartition('.')\n"
         "    return getattr(importlib.import_module(module), attr)\n"
         'if __name__ == "__main__":\n    make("training.model.Model")().cuda().optimize_parameters()\n'
+        '    print("run by other.py")\n    name = "other.py"\n'
     )
     (found,) = programs(tmp_path, {"main.py": text, "training/model.py": model, "other.py": model})
     assert [os.path.basename(path) for path in found.closure] == ["main.py", "model.py"]
