@@ -312,10 +312,13 @@ def _values_of(name: ast.Name, file: SourceFile) -> list[ast.expr | None]:
     values: list[ast.expr | None] = [
         node.value for node in file.nodes[ast.Assign] if [last_name(target) for target in node.targets] == [name.id]
     ]
+    loops = [node for node in file.nodes[ast.For] if last_name(node.target) == name.id]
+    written = [node.iter.elts for node in loops if isinstance(node.iter, ast.List | ast.Tuple)]
     nodes = every(file.tree)
     bound = sum(isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Store) for node in nodes)
     given = any(isinstance(node, ast.arg) and node.arg == name.id for node in nodes)
-    return values if values and len(values) == bound and not given else [None]
+    known = 0 < len(values) + len(written) == bound and not given
+    return [*values, *(value for items in written for value in items)] if known else [None]
 
 
 def _pattern(node: ast.expr | None, package: Collection[str]) -> str:

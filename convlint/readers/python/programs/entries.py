@@ -309,7 +309,7 @@ _HARMLESS = frozenset(
     tensorflow_datasets torch_harmonics torch_geometric x_transformers zmq wrapt xgboost tenacity atari_py natten
     causal_conv1d selective_scan_cuda flash_attn MultiScaleDeformableAttention pointnet2_ops ttach
     torch_audiomentations tensorly tltorch openvino tensorrt ncnn coremltools pycuda ot pettingzoo gym_minigrid
-    minigrid procgen flask_cors supersuit
+    minigrid procgen flask_cors supersuit __main__ functorch onnxsim depthwise_conv2d_implicit_gemm
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

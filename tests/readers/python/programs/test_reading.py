@@ -450,6 +450,8 @@ def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
         ("net = __import__('nets.' + args.net, fromlist=['net'])", True),
         ("net = import_module('nets.small')", True),
         ("name = 'nets.' + args.net + '_net'\nnet = import_module(name)", True),
+        ("for name in ['nets.small', 'tensorboardX']:\n    net = import_module(name)", True),
+        ("for name in ['nets.small', args.net]:\n    net = import_module(name)", False),
         ("name = 'nets.' + args.net\nfor name in args.names:\n    net = import_module(name)", False),
         ("def load(name):\n    name = 'nets.' + name\n    return import_module(name)\nload(1)", False),
         ("net = import_module(f'{args.folder}.net')", False),
