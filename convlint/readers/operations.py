@@ -114,7 +114,7 @@ class Effect(Struct, frozen=True):
 
 
 # Kinds of operations that messages name by what the model calls them, since they begin an axis of channels.
-NAMED: frozenset[OperationKind] = frozenset(("view", "linear", "channel_pool"))
+NAMED: frozenset[OperationKind] = frozenset(("view", "linear", "channel_pool", "split"))
 
 
 class Operations:

@@ -115,6 +115,25 @@ class Attentive(nn.Module):
         return self.head(self.weight[:, None, None] * x + self.bias[:, None, None])
 
 
+class Gated(nn.Module):
+    """Gates of two halves, as NAFNet's and Restormer's, and branches of halves that are joined again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.wide = nn.Conv2d(3, 52, 3, padding=1), nn.Conv2d(52, 254, 1)
+        self.mix, self.narrow = nn.Conv2d(254, 254, 3, padding=1, groups=254), nn.Conv2d(127, 52, 1)
+        self.left, self.right = nn.Conv2d(26, 29, 3, padding=1), nn.Conv2d(26, 29, 1)
+        self.gate, self.head = nn.Conv2d(29, 58, 1), nn.Conv2d(29, 10, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.stem(x)
+        a, b = self.mix(self.wide(x)).split(127, dim=1)
+        x = x + self.narrow(nn.functional.gelu(a) * b)
+        left, right = x.split(26, dim=1)
+        left, right = torch.cat([self.left(left), self.right(right)], 1).relu().split(29, dim=1)
+        return self.head(nn.functional.glu(self.gate(left), dim=1) + right)
+
+
 def resnet() -> nn.Module:
     return resnet50((60, 124, 250, 500))
 

@@ -305,6 +305,17 @@ def _reshape(given: Given) -> Effect | None:
     return Effect("view") if flattens(before, after) else None
 
 
+def _split(given: Given) -> Effect | None:
+    """Equal parts of the channels, as many as the node has outputs; whether all are equal is seen there."""
+    before, after, parts = given.before[0], given.after, len(given.node.output)
+    if before is None or after is None or len(after) != len(before) or parts < 2:
+        return None
+    along = given.number("axis", 0) % len(before)
+    whole, part = before[given.axis], after[given.axis]
+    fits = along == given.axis and whole is not None and part is not None and whole == parts * part
+    return Effect("split", given.axis, factor=parts) if fits else None
+
+
 def _product(given: Given) -> Effect | None:
     """A product of a map's channels, where they are on its last axis, with a matrix that is stored."""
     before, after = given.before[0], given.after
@@ -325,6 +336,7 @@ _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
     "SpaceToDepth": _unshuffle,
     "Squeeze": _one_element,
     "Unsqueeze": _one_element,
+    "Split": _split,
     **dict.fromkeys(("Reshape", "Flatten"), _reshape),
     **dict.fromkeys(("Gemm", "MatMul"), _product),
 }
@@ -403,6 +415,8 @@ class GraphOperations(Operations):
         shapes = [scope.shape(name) if trusted else None for name in node.output]
         before = [scope.shape(name) if trusted else None for name in read]
         effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read)))
+        if effect is not None and effect.kind == "split" and len(set(shapes)) > 1:
+            effect = None
         inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
@@ -426,6 +440,9 @@ class GraphOperations(Operations):
             return
         where = _label(node) if effect.kind in NAMED else ""
         number = self.add(effect, name, inputs, shapes[0], where, work=work)
+        if effect.kind == "split":
+            for part in node.output[1:]:
+                self._maps[part] = Map(self.add(effect, name, inputs, shapes[0], where), effect.axis, maps[0].composed)
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map

@@ -278,6 +278,17 @@ def _sliced(name: str, call: OperatorCall) -> Effect:
     return _IDENTITY if name == "slice" and start in (None, 0) and to_the_end and stride in (None, 1) else OPAQUE
 
 
+def _divided(name: str, call: OperatorCall) -> Effect:
+    """Equal parts of the channels, and a gate, which makes one of two."""
+    axis, whole, part = call.argument("dim"), _channels(call.reads[0]), _channels(call.written)
+    axis = (-1 if name == "glu" else 0) if axis is None else axis
+    sizes = call.argument("split_sizes") if name == "split_with_sizes" else call.argument("split_size")
+    known = isinstance(axis, int) and axis % len(call.written) == 1 and len(call.reads) == 1
+    if not known or not 0 < part < whole or whole % part or (isinstance(sizes, (list, tuple)) and len(set(sizes)) > 1):
+        return OPAQUE
+    return Effect("split", factor=whole // part)
+
+
 def _concatenated(_: str, call: OperatorCall) -> Effect:
     """A concatenation of activations; a constant among them may have a width that follows theirs."""
     axis = call.argument("dim") or 0
@@ -356,6 +367,7 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("permute", "transpose"), _moved),
     **dict.fromkeys(("slice", "narrow"), _sliced),
     **dict.fromkeys(_PADS, _padded),
+    **dict.fromkeys(("chunk", "split", "split_with_sizes", "glu"), _divided),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(_GROUP_NORMS, _group_norm),
     **dict.fromkeys(
@@ -373,6 +385,7 @@ _WORK: Mapping[str, WorkKind] = {
             "_native_batch_norm_legit_no_training _batch_norm_impl_index _batch_norm_with_update _batch_norm_no_update",
             "layer norm": "layer_norm native_layer_norm rms_norm _fused_rms_norm",
             "group norm": "group_norm native_group_norm instance_norm",
+            "activation": "glu",
             "add": "add sub rsub subtract",
             "multiply": "mul multiply div divide true_divide",
             "concat": "cat concat concatenate stack",

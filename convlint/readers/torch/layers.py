@@ -337,7 +337,9 @@ class TracedOperations:
             if number is None:
                 self._multiplied.setdefault(base_of(key), []).append(first)
         for (key, shape), part in zip(written[1:], parts[1:], strict=True):
-            if effect != OPAQUE:
+            if effect.kind == "split":
+                self._number_of[key] = self._add(effect, short, shape, inputs, where=text, part=part)
+            elif effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text
             else:
                 sources = inputs if len(inputs) == 1 else (first,)

@@ -28,9 +28,11 @@ class Graph:
         self.nodes: list[Any] = []
         self.tensors: list[Any] = []
 
-    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+    def node(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        """The name of the new node and of its first output; the others are `name_1` and so on."""
         name = f"{op}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
+        written = [name, *(f"{name}_{number}" for number in range(1, outputs))]
+        self.nodes.append(helper.make_node(op, list(inputs), written, name=name, **attributes))
         return name
 
     def constant(self, *sizes: int) -> str:
@@ -369,6 +371,22 @@ def test_shuffles_of_several_runs_of_channels(tmp_path: Path) -> None:
         "CRD": ["pixel_shuffle"] * 3,
         "DCR": ["reshape", "reshape", "pixel_shuffle"],
     }
+
+
+@pytest.mark.parametrize(
+    ("axis", "sizes", "free"), [(1, (6, 6), True), (-3, (4, 4, 4), True), (1, (4, 8), False), (2, (4, 4), False)]
+)
+def test_equal_parts_of_the_channels_follow_them(tmp_path: Path, axis: int, sizes: tuple[int, ...], free: bool) -> None:
+    graph = Graph()
+    first = graph.node("Split", graph.conv("x", 3, 12), graph.numbers(*sizes), axis=axis, outputs=len(sizes))
+    parts = [first, *(f"{first}_{number}" for number in range(1, len(sizes)))]
+    read = [graph.conv(part, C if axis != 2 else 12, 5) for part, C in zip(parts, sizes, strict=True)]
+    groups = channels_of(graph.read(tmp_path, *read)).groups
+    (stem,) = [group for group in groups if 0 in group.writers]
+    assert bool(stem.fixed) != free
+    if free:
+        assert stem.multiple_of == len(sizes)
+        assert [reader.times * len(sizes) for reader in stem.readers] == [1] * len(sizes)
 
 
 def test_quantized_maps_pass_through(tmp_path: Path) -> None:
