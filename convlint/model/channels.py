@@ -110,7 +110,10 @@ class Channels(Struct, frozen=True, kw_only=True):
             work = operation.work
             if work is not None and any(scales[index] != 1 for index in (*operation.inputs, -1)):
                 work = _scaled(work, [scales[index] for index in operation.inputs], scales[-1])
-            operations.append(replace(operation, C=C, work=work))
+            part = operation.part
+            if part is not None and scales[-1] != 1:
+                part = _scaled(part, [scales[index] for index in operation.inputs], scales[-1])
+            operations.append(replace(operation, C=C, work=work, part=part))
         return replace(network, layers=layers, edges=edges, operations=tuple(operations))
 
 
@@ -132,6 +135,16 @@ def reshaping(operation: Operation) -> Scale:
     from fractions import Fraction  # which loads decimal: few networks have one
 
     return Fraction(1, operation.factor**2)
+
+
+def axis_of_part(axis: Axis, count: int) -> Axis:
+    """The channels of one of `count` equal parts of a tensor: its own groups, or so much of all of them."""
+    size = len(axis) // count
+    if size and axis == axis[:size] * count:
+        return axis[:size]
+    from fractions import Fraction
+
+    return tuple((number, scale * Fraction(1, count)) for number, scale in axis)
 
 
 def least_width(alignment: int, scale: Scale) -> int:
@@ -198,6 +211,8 @@ class _Walk:
         known = [axis for axis in axes if axis is not None]
         if kind == "linear" and known:
             return self._linear(number, operation, known[0])
+        if kind == "channel_pool" and known:  # of any number of channels
+            return self._fixed(self._fresh(operation.C), Text("{name} makes it", name=_named(operation)))
         if axes and len(known) == len(axes) and kind != "reshape":
             axis = self._kept(operation, known)
             self.parts += 0 if axis is None else len(axis)
@@ -213,9 +228,12 @@ class _Walk:
         if kind == "concat":
             joined = tuple(part for axis in axes for part in axis)
             return joined if C in (None, self._of(joined)) else None
-        if kind in ("pixel_shuffle", "pixel_unshuffle"):
-            by = reshaping(operation)
-            scaled = tuple((number, scale * by) for number, scale in axes[0])
+        if kind in ("pixel_shuffle", "pixel_unshuffle", "split"):
+            if kind == "split":
+                scaled = self._divided(axes[0], operation)
+            else:
+                by = reshaping(operation)
+                scaled = tuple((number, scale * by) for number, scale in axes[0])
             is_whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
             return scaled if is_whole else None
         if kind == "view":
@@ -233,6 +251,18 @@ class _Walk:
         if operation.groups > 1:
             self._divisible(wide[0], operation.groups, _named(operation))
         return wide[0]
+
+    def _divided(self, axis: Axis, operation: Operation) -> Axis:
+        """The axis of one of several equal parts; where each is a tensor of its own, all of these have one width."""
+        count = operation.factor
+        size = len(axis) // count
+        parts = [axis[at : at + size] for at in range(0, size * count, size or 1)] if len(axis) % count == 0 else []
+        sizes = [[(self.width[self.find(number)], scale) for number, scale in part] for part in parts]
+        if not parts or sizes != sizes[:1] * count:
+            return axis_of_part(axis, count)
+        for part in parts[1:]:
+            self._equal(parts[0], part, _named(operation))
+        return parts[0]
 
     def _opaque(self, operation: Operation, axes: list[Axis]) -> Axis | None:
         """A new axis, for an operation that may do anything; it and the inputs cannot change."""

@@ -221,6 +221,52 @@ def test_pixel_unshuffles_scale() -> None:
     assert channels.changes(net.layers, {channels.written[0]: 16}) == {0: {"K": 16}, 1: {"C": 64}}
 
 
+def test_a_split_has_a_share_of_each_channel() -> None:
+    net, a = begun(254)
+    net.conv("b", net.step("split", a, C=127, factor=2), 127, 8)
+    channels = net.channels
+    assert of(channels, 0).multiple_of == 2
+    assert channels.changes(net.layers, {channels.written[0]: 256}) == {0: {"K": 256}, 1: {"C": 128}}
+
+
+def test_the_parts_that_were_joined_have_one_width_to_be_split_again() -> None:
+    net, a, b = begun(60, 60)
+    net.conv("c", net.step("split", net.step("concat", a, b, C=120), C=60, factor=2), 60, 8)
+    channels = net.channels
+    assert of(channels, 0) == of(channels, 1)
+    assert channels.changes(net.layers, {channels.written[0]: 64}) == {0: {"K": 64}, 1: {"K": 64}, 2: {"C": 64}}
+
+
+def test_a_split_across_what_was_joined_has_a_share_of_both() -> None:
+    net, a, b = begun(24, 34)
+    net.conv("c", net.step("split", net.step("concat", a, b, C=58), C=29, factor=2), 29, 8)
+    channels = net.channels
+    assert [of(channels, number).multiple_of for number in (0, 1)] == [2, 2]
+    assert channels.changes(net.layers, {channels.written[1]: 40}) == {1: {"K": 40}, 2: {"C": 32}}
+
+
+def test_a_split_of_odd_widths_is_opaque() -> None:
+    net, a, b = begun(25, 33)
+    net.conv("c", net.step("split", net.step("concat", a, b, C=58), C=29, factor=2), 29, 8)
+    assert of(net.channels, 0).fixed == ("split op4 depends on it",)
+
+
+def test_a_pool_of_the_channels_fixes_what_it_makes_alone() -> None:
+    net, a = begun(60)
+    net.conv("b", net.step("channel_pool", a, C=1, where="mean at net.py:7"), 1, 8)
+    channels = net.channels
+    assert of(channels, 0).fixed == ()
+    assert [group.fixed for group in channels.groups if read_by(group) == {1: 1}] == [("mean at net.py:7 makes it",)]
+
+
+def test_gradients_of_parts_are_as_wide_as_the_part() -> None:
+    net, a = begun(60)
+    part = Work(kind="copy", op="slice", reads=(600,), writes=300)
+    net.conv("b", net.step("resize", a, C=60, part=part), 60, 8)
+    widened = net.channels.widened(net.network, {net.channels.written[0]: 64})
+    assert widened.operations[-2].part == replace(part, reads=(640,), writes=320)
+
+
 def test_what_is_opaque_fixes_what_it_reads_and_writes() -> None:
     net, a = begun(60)
     net.conv("b", net.step("reshape", a, C=60, where="view at net.py:7"), 60, 8)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from convlint.files.located_yaml import flow
 from convlint.files.safe import clean, clean_path
-from convlint.model.channels import Channels, channels_of, reshaping
+from convlint.model.channels import Channels, axis_of_part, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
@@ -61,6 +61,8 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
         # The lengths are compared first, because joining the parts of many long axes takes memory.
         same_length = own is not None and len(own) == sum(map(len, known))
         return same_length and own == tuple([part for axis in known for part in axis])
+    if kind == "split":
+        return len(known) == 1 and own == axis_of_part(known[0], operation.factor)
     if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
         by = reshaping(operation)
         return own == tuple([(number, scale * by) for number, scale in known[0]])
@@ -242,6 +244,8 @@ class _Wiring:
         if kind == "reshape" and _work_kind(operation) == "group norm" and len(inputs) == 1:
             # Without groups it says nothing of channels, but what it does to layouts costs convolutions their time.
             return self._checked(work, self.items.put(operation.name, "groupnorm", inputs, self.learning[number]))
+        if kind == "channel_pool" and len(inputs) == 1:
+            return self._checked(work, self.items.put(operation.name, kind, inputs))
         keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
         if keeps and (work is None or not (kind in ("add", "concat") or any(_parts_read(work, inputs)))):
             try:
@@ -267,6 +271,14 @@ class _Wiring:
                 if work.op == "group_norm" and operation.C is not None:  # torch.onnx's, over a row for each group
                     word, fields = "groupnorm", {"groups": operation.C, **fields}
             return self._checked(work, self.items.put(name, word, inputs, fields))
+        if kind == "split":
+            word = "channel_split"
+            if work is not None and work.kind == "copy":  # all parts at once
+                inputs = [self._checked(work, self.items.put(f"{name} copy", "copy", inputs))]
+            elif work is not None:
+                word = "glu"
+            shape = self.items.put(name, word, inputs, {"groups": operation.factor})
+            return self._checked(work, shape) if word == "glu" else shape
         joined = inputs if kind == "concat" else _distinct(inputs)
         if kind in ("add", "concat") and len(joined) > 1:
             shape = self.items.put(name, kind, joined)
