@@ -60,7 +60,7 @@ _BUILT = "built"  # the attribute in which Keras remembers it
 _FUNCTIONS = {
     **dict.fromkeys(("torch", "paddle"), tensors.function),
     **dict.fromkeys(("keras", "tensorflow", "tf_slim", "jax", "flax", "haiku"), keras.function),
-}  # fmt: skip
+}
 _OF_LISTS = frozenset(("keras.Sequential", "flax.linen.Sequential", "haiku.Sequential"))
 # Functions that return the module or function they were given
 _GIVES_BACK = words("""

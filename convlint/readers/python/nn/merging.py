@@ -505,9 +505,7 @@ _compared = attrgetter(*_COMPARED)
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
     parts = grouped([(entry.layer.signature.part, entry) for entry in seen])
-    return [
-        layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
-    ]  # fmt: skip
+    return [layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)]
 
 
 def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
@@ -565,9 +563,8 @@ def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceL
             alternatives |= entry.alternatives
     unconditional = {key for key, alternatives in ways.items() if _covered(alternatives)}
     return [
-        replace(layer, condition="") if key in unconditional else layer
-        for key, layer in zip(keys, layers, strict=True)
-    ]  # fmt: skip
+        replace(layer, condition="") if key in unconditional else layer for key, layer in zip(keys, layers, strict=True)
+    ]
 
 
 def _key(layer: SourceLayer) -> tuple[Any, ...]:
