@@ -514,14 +514,10 @@ def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     if any(entry.reads_input for entry in seen):
         for entry in seen:
             entry.reads_input = entry.reads_unknown or entry.reads_input
-    says: dict[tuple[int, str], WrittenArguments] = {}
-    for entry in seen:
-        key = id(entry.layer.signature), entry.layer.made_by
-        if key not in says:
-            says[key] = WrittenArguments(entry.layer)
-    written = (says[id(entry.layer.signature), entry.layer.made_by] for entry in seen)
+    calls = [(id(entry.layer.signature), entry.layer.made_by) for entry in seen]
+    written = {call: WrittenArguments(entry.layer) for call, entry in dict(zip(calls, seen, strict=True)).items()}
     norm_by = _resting_on(defaults for entry in seen for defaults in entry.norm_by) if opinion is True else ()
-    layers = [_layer(entry, name, opinion, arguments) for entry, arguments in zip(seen, written, strict=True)]
+    layers = [_layer(entry, name, opinion, written[call]) for entry, call in zip(seen, calls, strict=True)]
     loaded_at = _first_of(entry.loaded_at for entry in seen)
     layers = [replace(layer, norm_by=norm_by, loaded_at=loaded_at) for layer in layers]
     # Whether a norm cancels a bias is then nothing that can be said of the place.
