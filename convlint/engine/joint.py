@@ -444,16 +444,14 @@ class FoundSteps(Struct, frozen=True):
     search: Search
     advice: Advice
 
-    def step_us(
-        self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True
-    ) -> float | None:  # fmt: skip
+    def step_us(self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True) -> float | None:
         """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
         step = self._step(choices, levers, compiled=compiled)
         return None if step is None else step.time_us if hosted else step.gpu_us
 
     def shortened(
         self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[Loss], bool]
-    ) -> Iterator[tuple[Loss, float]]:  # fmt: skip
+    ) -> Iterator[tuple[Loss, float]]:
         """Yields what shortens the step beside this advice, `compile` and `host`, each with the step then.
 
         Only what is `wanted` counts; the first may leave nothing to the second. `before_us` is the step without them.

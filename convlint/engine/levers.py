@@ -517,7 +517,7 @@ class Advice:
 
     def _add(
         self, levers: dict[Key, Lever], forms: dict[int, list[Key]], index: int, flaw: Flaw, *, again: bool = False
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Adds what a flaw asks for to `levers`; False where the rules are asked `again` and it adds nothing.
 
         `forms` are the keys of those that change one layer, by the layer.
