@@ -248,22 +248,17 @@ def _layer_norm(_: str, call: OperatorCall) -> Effect:
 
 def _moved(name: str, call: OperatorCall) -> Effect:
     """A permutation that moves the channels alone, before or behind the axes of space."""
-    rank = len(call.reads[0])
-    if name == "permute":
-        order = call.argument("dims")
-    else:
-        order, ends = list(range(rank)), (call.argument("dim0"), call.argument("dim1"))
-        if not all(isinstance(end, int) for end in ends):
-            return OPAQUE
-        first, second = ends
-        order[first], order[second] = order[second], order[first]
-    if not isinstance(order, (list, tuple)) or not all(isinstance(axis, int) for axis in order):
+    rank, channels = len(call.reads[0]), call.axes[0] if call.axes else 1
+    given = call.argument("dims") if name == "permute" else [call.argument("dim0"), call.argument("dim1")]
+    if not isinstance(given, (list, tuple)) or not all(isinstance(axis, int) for axis in given):
         return OPAQUE
-    channels = call.axes[0] if call.axes else 1
-    order = [axis % rank for axis in order]
-    others = [axis for axis in order if axis != channels]
-    moved = order.index(channels)
-    return Effect("identity", moved) if others == sorted(others) and moved in (1, rank - 1) else OPAQUE
+    order = [axis % rank for axis in given]
+    if name == "transpose":
+        first, second = order
+        order = [second if axis == first else first if axis == second else axis for axis in range(rank)]
+    others = [axis for axis in range(rank) if axis != channels]
+    moved = next((at for at in (1, rank - 1) if order == [*others[:at], channels, *others[at:]]), None)
+    return OPAQUE if moved is None else Effect("identity", moved)
 
 
 def _sliced(name: str, call: OperatorCall) -> Effect:
@@ -284,9 +279,9 @@ def _divided(name: str, call: OperatorCall) -> Effect:
     axis = (-1 if name == "glu" else 0) if axis is None else axis
     sizes = call.argument("split_sizes") if name == "split_with_sizes" else call.argument("split_size")
     known = isinstance(axis, int) and axis % len(call.written) == 1 and len(call.reads) == 1
-    if not known or not 0 < part < whole or whole % part or (isinstance(sizes, (list, tuple)) and len(set(sizes)) > 1):
-        return OPAQUE
-    return Effect("split", factor=whole // part)
+    equal = not isinstance(sizes, (list, tuple)) or all(size == part for size in sizes)
+    fits = known and equal and 0 < part < whole and whole % part == 0
+    return Effect("split", factor=whole // part) if fits else OPAQUE
 
 
 def _concatenated(_: str, call: OperatorCall) -> Effect:
