@@ -277,13 +277,16 @@ class _Wiring:
                     word, fields = "groupnorm", {"groups": operation.C, **fields}
             return self._checked(work, self.items.put(name, word, inputs, fields))
         if kind == "split":
-            word = "channel_split"
-            if work is not None and work.kind == "copy":  # all parts at once
-                inputs = [self._checked(work, self.items.put(f"{name} copy", "copy", inputs))]
-            elif work is not None:
-                word = "glu"
-            shape = self.items.put(name, word, inputs, {"groups": operation.factor})
-            return self._checked(work, shape) if word == "glu" else shape
+            fields = {"groups": operation.factor}
+            if work is None or work.kind != "copy":
+                return self._checked(
+                    work, self.items.put(name, "channel_split" if work is None else "glu", inputs, fields)
+                )
+            if work.writes == elements_of(inputs[0]):  # all parts at once
+                copied = self._checked(work, self.items.put(f"{name} copy", "copy", inputs))
+                return self.items.put(name, "channel_split", [copied], fields)
+            part = self.items.put(f"{name} part", "channel_split", inputs, fields)
+            return self._checked(work, self.items.put(name, "copy", [part]))
         joined = inputs if kind == "concat" else _distinct(inputs)
         if kind in ("add", "concat") and len(joined) > 1:
             shape = self.items.put(name, kind, joined)
