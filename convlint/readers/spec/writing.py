@@ -286,7 +286,7 @@ class _Wiring:
                 copied = self._checked(work, self.items.put(f"{name} copy", "copy", inputs))
                 return self.items.put(name, "channel_split", [copied], fields)
             part = self.items.put(f"{name} part", "channel_split", inputs, fields)
-            return self._checked(work, self.items.put(name, "copy", [part]))
+            return self.items.put(name, "copy", [part])
         joined = inputs if kind == "concat" else _distinct(inputs)
         if kind in ("add", "concat") and len(joined) > 1:
             shape = self.items.put(name, kind, joined)
