@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 from cases import sampled
-from odd_nets import Attentive, ConvNeXt, Gated, MobileNet, UNet, resnet, resnext
+from odd_nets import Attentive, ConvNeXt, Gated, Halves, MobileNet, UNet, resnet, resnext
 
 from convlint.model.channels import channels_of
 from convlint.model.network import Network
@@ -19,7 +19,7 @@ from convlint.readers.spec.writing import spec_text
 
 NETS = {
     "resnet": resnet, "mobilenet": MobileNet, "unet": UNet, "resnext": resnext, "convnext": ConvNeXt,
-    "attentive": Attentive, "gated": Gated,
+    "attentive": Attentive, "gated": Gated, "halves": Halves,
 }  # fmt: skip
 pytestmark = pytest.mark.slow
 
@@ -33,7 +33,7 @@ def groups(network: Network) -> Counter[tuple[object, ...]]:
     )
 
 
-@pytest.mark.parametrize("name", sampled(sorted(NETS), 7))
+@pytest.mark.parametrize("name", sampled(sorted(NETS), 8))
 def test_live_onnx_and_spec_agree(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = NETS[name]().eval()
     path = tmp_path / f"{name}.onnx"

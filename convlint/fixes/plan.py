@@ -165,13 +165,12 @@ def group_of(channels: Channels, layer: ConvLayer, index: int, field: str, value
 
     `index` is the layer's. The K of a depthwise convolution follows its C.
     """
-    if field == "K" and index in channels.written:
-        return channels.written[index], value
-    axis = channels.read.get(index, ())
+    own = field == "K" and index in channels.written
+    axis = ((channels.written[index], channels.times.get(index, 1)),) if own else channels.read.get(index, ())
     if len(axis) != 1:
         return None
     number, scale = axis[0]
-    if field == "K":
+    if field == "K" and not own:
         if not (layer.depthwise and layer.C and layer.K) or layer.K % layer.C:
             return None
         scale *= layer.K // layer.C

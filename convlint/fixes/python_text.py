@@ -154,7 +154,7 @@ class Statements:
 
     def _of_operations(
         self, channels: Channels, widths: Mapping[int, int], asked_of: Mapping[int, set[Asked]]
-    ) -> Iterator[Statement]:  # fmt: skip
+    ) -> Iterator[Statement]:
         wider = channels.widened(self.network, widths).operations
         for number, operation in enumerate(self.network.operations):
             site = _site_of_operation(operation)

@@ -134,6 +134,24 @@ class Gated(nn.Module):
         return self.head(nn.functional.glu(self.gate(left), dim=1) + right)
 
 
+class Halves(nn.Module):
+    """A block of YOLO's, which adds to half of its channels, and sub-pixel upsampling that joins a skip."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stem, self.wide = conv_norm(3, 60, 3, 2), conv_norm(60, 92, 1)
+        self.blocks = nn.ModuleList([nn.Sequential(conv_norm(46, 30, 3), conv_norm(30, 46, 3)) for _ in range(2)])
+        self.last, self.up, self.skip = conv_norm(184, 60, 1), nn.Conv2d(60, 80, 1), nn.Conv2d(3, 20, 3, padding=1)
+        self.head = nn.Conv2d(20, 10, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        parts = list(self.wide(self.stem(x)).split(46, 1))
+        for block in self.blocks:
+            parts.append(parts[-1] + block(parts[-1]))
+        y = nn.functional.pixel_shuffle(self.up(self.last(torch.cat(parts, 1))), 2)
+        return self.head(y + self.skip(x))
+
+
 def resnet() -> nn.Module:
     return resnet50((60, 124, 250, 500))
 

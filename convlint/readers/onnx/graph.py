@@ -559,9 +559,7 @@ class GraphOperations(Operations):
             for number in kept
         ]
 
-    def _composite(
-        self, last: int, readers: Sequence[Sequence[int]]
-    ) -> tuple[_Composite | None, Mapping[int, Work]]:  # fmt: skip
+    def _composite(self, last: int, readers: Sequence[Sequence[int]]) -> tuple[_Composite | None, Mapping[int, Work]]:
         """The composite that ends with an operation, if one does, and its works; only the last is read by others."""
         works: dict[int, Work] = {}
         names, sources = Counter[str](), {last}

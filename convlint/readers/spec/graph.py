@@ -183,9 +183,7 @@ def _fits_any_width(operation: Operation) -> bool:
     return work.kind in _OF_ANY_WIDTH and work.op not in _OF_TASKS
 
 
-def work_of(
-    op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any]
-) -> Work | None:  # fmt: skip
+def work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any]) -> Work | None:
     """The work of an entry that hands on `shape`, with its fields; unknown sizes count as 0.
 
     A linear layer has a bias unless it says that it has none. Attention reads queries, keys and values, or one tensor

@@ -32,7 +32,7 @@ from convlint.readers.spec.entries import (
     compact,
     entry_of,
     shared_by,
-)  # fmt: skip
+)
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
 from convlint.readers.spec.graph import ACTIVATIONS, OF_STEPS, elements_of
 from convlint.readers.spec.shapes import AGAIN, Shape, normalised, written_by
@@ -126,7 +126,7 @@ class _Wiring:
 
     def __init__(
         self, network: Network, entries: Sequence[dict[str, Any]], items: SpecItems, *, states_step: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.layers, self.operations, self.entries, self.items = network.layers, network.operations, entries, items
         self.channels = channels_of(network)
         self.edges = {edge.consumer: edge for edge in network.edges}

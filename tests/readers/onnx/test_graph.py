@@ -105,7 +105,7 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("MatMul", {}, [(6, 10)], "reshape", 12, 8, 10),
     ("Concat", {"axis": 1}, [(2, 4, 8, 6)], "reshape", 16, 8, 6),
     ("GridSample", {}, [(2, 8, 6, 2)], "reshape", 12, 8, 6),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("op", "attributes", "constants", "kind", "C", "H", "W"), NODES)
@@ -157,7 +157,7 @@ def test_a_group_normalisation_divides(tmp_path: Path) -> None:
     graph = Graph()
     normed = graph.node(
         "GroupNormalization", graph.conv("x", 3, 12), graph.constant(4), graph.constant(4), num_groups=4
-    )  # fmt: skip
+    )
     known = [value(normed, [2, 12, 8, 6])]  # onnx infers nothing here
     network = graph.read(tmp_path, graph.conv(normed, 12, 5), value_info=known)
     assert (named(network, normed).kind, named(network, normed).groups) == ("identity", 4)
@@ -656,7 +656,7 @@ def test_a_product_has_its_batch_whatever_stands_at_the_left(
         (lambda graph, y: graph.node("Relu", y), False),
     ],
     ids=["softmax", "resize", "layer norm", "parts of one", "scale", "instance norm", "number", "shift", "relu"],
-)  # fmt: skip
+)
 def test_autocast_runs_in_32_bits_what_it_would_in_pytorch(
     tmp_path: Path, node: Callable[[Graph, str], str], in_32_bits: bool
 ) -> None:

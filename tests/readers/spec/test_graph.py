@@ -218,7 +218,7 @@ def test_what_nothing_reads_is_an_output_unless_nothing_is_wired_to_it() -> None
         ("A, NORM, GROUPS", [False, False, True]),
         ("A, NORM, RELU, READS, B, NORM", [False, False, False, True, False, False]),
     ],
-)  # fmt: skip
+)
 def test_a_convolution_that_stands_alone_does_so_with_its_norm(entries: str, outputs: list[bool]) -> None:
     alone = "C: 61, H: 9, W: 9, K: 61, kernel_size: 3"
     of = {

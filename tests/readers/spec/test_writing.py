@@ -282,7 +282,7 @@ def test_what_stands_before_the_only_layer_has_its_batch() -> None:
         Operation(kind="input", name="x", **size),
         Operation(kind="identity", name="relu", inputs=(0,), work=work, **size),
         Operation(kind="conv", name="a", inputs=(1,), layer=0, C=4, H=7, W=7, output=True),
-    )  # fmt: skip
+    )
     assert back(Network(path="n", layers=(layer,), operations=operations, whole=True)).whole
 
 
