@@ -179,10 +179,14 @@ _NODE_FAULT = re.compile(r"\(op_type:(?P<op>[^,)]*)(?:, node name: (?P<node>.*?)
 
 
 class Inferred(Struct, frozen=True, kw_only=True):
-    """The model with all shapes that could be inferred; `faults` has why inference fails, by the node's name."""
+    """The model with all shapes that could be inferred; `faults` has why inference fails, by the node's name.
+
+    `measured`: numbers that nodes compute as shares of a size -> the value whose size that is.
+    """
 
     model: onnx.ModelProto
     faults: Mapping[str, str] = field(default_factory=dict)
+    measured: Mapping[str, str] = field(default_factory=dict)
 
 
 def real_inputs(graph: onnx.GraphProto) -> list[onnx.ValueInfoProto]:
@@ -259,6 +263,7 @@ def infer(model: onnx.ModelProto) -> Inferred:
         except (RuntimeError, ValueError, checker.ValidationError) as error:
             raise InputFault(f"its local functions cannot be inlined: {_first_line(error)}") from None
     failures = (shape_inference.InferenceError, RuntimeError, ValueError)
+    measured = _measured(model.graph)
     with suppress(*failures):
         result, own = inferred(strict=True), list(model.graph.value_info)
         for _ in range(_MOST_ROUNDS):
@@ -268,7 +273,7 @@ def infer(model: onnx.ModelProto) -> Inferred:
             result.graph.value_info.extend(own)
             model = result
             result = inferred(strict=True)
-        return Inferred(model=result)
+        return Inferred(model=result, measured=measured)
     # onnx gives up at an operator whose domain the model does not import, where it could leave its output unknown.
     listed = {entry.domain for entry in model.opset_import}
     for domain in {node.domain for node in all_nodes(model.graph)} - listed - {"", "ai.onnx"}:
@@ -287,6 +292,21 @@ def infer(model: onnx.ModelProto) -> Inferred:
         return Inferred(model=inferred(strict=False), faults=faults)
     except failures as error:
         raise InputFault(f"shape inference fails: {_first_line(error)}") from None
+
+
+# of a size or a share of it these compute a share of it
+_SHARES = frozenset(("Add", "Cast", "Concat", "Div", "Gather", "Identity", "Mul", "Reshape", "Squeeze", "Unsqueeze"))
+
+
+def _measured(graph: onnx.GraphProto) -> Mapping[str, str]:
+    """The numbers that are shares of a size; `torch.chunk` is exported as slices up to such ones, rounded up."""
+    measured: dict[str, str] = {}
+    for node in graph.node:
+        first = node.input[0] if node.input else ""
+        source = first if node.op_type == "Shape" else measured.get(first) if node.op_type in _SHARES else None
+        if source is not None:
+            measured.update(dict.fromkeys(node.output, source))
+    return measured
 
 
 def _fold_sizes(graph: onnx.GraphProto) -> bool:

@@ -178,6 +178,7 @@ class Given(NamedTuple):
     before: Sequence[Shape | None]
     after: Shape | None
     constants: int  # how many of its inputs are constants
+    measured: bool = False  # where it cuts is computed from the size of what it reads
 
     @property
     def axis(self) -> int:
@@ -316,6 +317,17 @@ def _split(given: Given) -> Effect | None:
     return Effect("split", given.axis, factor=parts) if fits else None
 
 
+def _slice(given: Given) -> Effect | None:
+    """One of several equal parts of the channels, which is so much of them however many there are."""
+    before, after, axis = given.before[0], given.after, given.axis
+    if not given.measured or before is None or after is None or len(before) <= axis or len(after) != len(before):
+        return None
+    whole, part = before[axis], after[axis]
+    if whole is None or part is None or after != (*before[:axis], part, *before[axis + 1 :]):
+        return None
+    return Effect("split", axis, factor=whole // part) if part < whole and whole % part == 0 else None
+
+
 def _product(given: Given) -> Effect | None:
     """A product of a map's channels, where they are on its last axis, with a matrix that is stored."""
     before, after = given.before[0], given.after
@@ -337,6 +349,7 @@ _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
     "Squeeze": _one_element,
     "Unsqueeze": _one_element,
     "Split": _split,
+    "Slice": _slice,
     **dict.fromkeys(("Reshape", "Flatten"), _reshape),
     **dict.fromkeys(("Gemm", "MatMul"), _product),
 }
@@ -345,8 +358,10 @@ _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
 class GraphOperations(Operations):
     """The operations of a graph that is being walked, by the names of the values that they write."""
 
-    def __init__(self) -> None:
+    def __init__(self, measured: Mapping[str, str]) -> None:
+        """`measured`: numbers that are shares of a size -> the value whose size that is."""
         super().__init__()
+        self._measured = measured
         self._maps: dict[str, Map] = {}
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
@@ -414,7 +429,8 @@ class GraphOperations(Operations):
         maps = [self._maps[name] for name in read]
         shapes = [scope.shape(name) if trusted else None for name in node.output]
         before = [scope.shape(name) if trusted else None for name in read]
-        effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read)))
+        measured = any(self._measured.get(end) == names[0] for end in names[2:3])
+        effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read), measured))
         if effect is not None and effect.kind == "split" and len(set(shapes)) > 1:
             effect = None
         inputs = [operand.operation for operand in maps]
@@ -639,9 +655,9 @@ _COMMUTING = RESHAPES | {"Identity", "Transpose", "MaxPool"}
 class GraphWalk:
     """One pass over the nodes. `dequantized` maps the output of DequantizeLinear to its quantized input."""
 
-    def __init__(self, faults: Mapping[str, str]) -> None:
+    def __init__(self, faults: Mapping[str, str], measured: Mapping[str, str]) -> None:
         self.flow = ConvFlow()
-        self.steps = GraphOperations()
+        self.steps = GraphOperations(measured)
         self.sites: list[GraphConv] = []
         self.unknown_convolutions: dict[str, str] = {}  # label -> an operator that is named like one
         self.dequantized: dict[str, str] = {}

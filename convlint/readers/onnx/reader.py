@@ -179,7 +179,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, list[str]]:
     inferred = infer(model)
     graph = inferred.model.graph
     inputs = real_inputs(graph)
-    walk = GraphWalk(inferred.faults)
+    walk = GraphWalk(inferred.faults, inferred.measured)
     walk.start(graph, [value.name for value in inputs])
     refuse_layers(len(walk.sites))  # before anything is built of them
     messages: list[str] = []

@@ -85,7 +85,7 @@ def uses(operations: Sequence[Operation], channels: Channels) -> list[Use]:
         inputs = operation.inputs[:1] if is_conv else operation.inputs
         keeps = is_conv or keeps_channels(operation, axes[number], [axes[index] for index in inputs])
         touches = any(matters[index] for index in inputs)
-        idle = keeps and operation.groups == 1 and operation.kind in (*_ONE_INPUT, "concat")
+        idle = keeps and operation.groups == 1 and operation.kind in (*_ONE_INPUT, "concat", "split")
         needed[number] |= is_conv or (operation.output and matters[number]) or (touches and not idle)
         written[number] |= matters[number] or touches
         for index in inputs if needed[number] else ():
@@ -136,6 +136,7 @@ class _Wiring:
         self.views, self.vectors = self._views()
         self.uses = uses(self.operations, self.channels)
         self.states_step = states_step  # the spec has all operations of a step
+        self.read = {index for operation in operations for index in operation.inputs}
         norms = [number for number, operation in enumerate(operations) if operation.kind == "batchnorm"]
         self.norms = {index: norm for norm in norms for index in operations[norm].inputs}
         self.learning = self._learning()
@@ -151,7 +152,9 @@ class _Wiring:
             operation = self.operations[number]
             if number in self.views and (self.states_step or (use == "written" and operation.kind == "view")):
                 use = "passed through"
-            elif self.states_step and (operation.work is not None or operation.part is not None):
+            elif self.states_step and (
+                operation.work is not None or (operation.part is not None and (use == "written" or number in self.read))
+            ):
                 use = "written"
             elif self.states_step and use == "left out":
                 use = "passed through"
@@ -266,19 +269,24 @@ class _Wiring:
             if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
                 return shape  # it stands behind its convolution already
             word, fields = _word_of(work), {**self._heads(work), **self.learning[number]}
-            if (kind, work.kind) == ("batchnorm", "group norm"):
+            if work.kind == "group norm" and kind == "identity":
+                fields = {"groups": 1, **fields}  # without groups its channels could not change
+            elif work.kind == "group norm":
                 word = "instancenorm"
                 if work.op == "group_norm" and operation.C is not None:  # torch.onnx's, over a row for each group
                     word, fields = "groupnorm", {"groups": operation.C, **fields}
             return self._checked(work, self.items.put(name, word, inputs, fields))
         if kind == "split":
-            word = "channel_split"
-            if work is not None and work.kind == "copy":  # all parts at once
-                inputs = [self._checked(work, self.items.put(f"{name} copy", "copy", inputs))]
-            elif work is not None:
-                word = "glu"
-            shape = self.items.put(name, word, inputs, {"groups": operation.factor})
-            return self._checked(work, shape) if word == "glu" else shape
+            fields = {"groups": operation.factor}
+            if work is None or work.kind != "copy":
+                return self._checked(
+                    work, self.items.put(name, "channel_split" if work is None else "glu", inputs, fields)
+                )
+            if work.writes == elements_of(inputs[0]):  # all parts at once
+                copied = self._checked(work, self.items.put(f"{name} copy", "copy", inputs))
+                return self.items.put(name, "channel_split", [copied], fields)
+            part = self.items.put(f"{name} part", "channel_split", inputs, fields)
+            return self.items.put(name, "copy", [part])
         joined = inputs if kind == "concat" else _distinct(inputs)
         if kind in ("add", "concat") and len(joined) > 1:
             shape = self.items.put(name, kind, joined)
@@ -372,9 +380,13 @@ class _Wiring:
             shape = self._sized(operation, "matmul", inputs, work.writes, {"heads": batch} if batch > 1 else {})
         elif kind in ("max pool", "pool", "resize"):
             shape = self._resized(name, shape, _positions(operation), _POOLS[kind])
-        elif kind == "concat" or (kind in ("add", "multiply") and len(inputs) > 1):
+        elif kind == "concat" or (
+            len(inputs) > 1 and (kind in ("add", "multiply") or (kind == "activation" and 0 not in work.reads))
+        ):
             shape = self._joined(name, work, inputs)
-            if kind == "concat" and len(inputs) == 1:
+            if kind == "activation":  # of two tensors, such as their maximum
+                work = replace(work, kind="add")
+            elif kind == "concat" and len(inputs) == 1:
                 work = replace(work, kind="copy")
         else:
             widths = [width for width in (work.weights // 2, work.weights) if width]

@@ -16,6 +16,8 @@ from convlint.model.channels import THE_INPUT, channels_of
 from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.onnx.reader import read
+from convlint.readers.spec.reader import read_spec
+from convlint.readers.spec.writing import spec_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
 
@@ -387,6 +389,30 @@ def test_equal_parts_of_the_channels_follow_them(tmp_path: Path, axis: int, size
     if free:
         assert stem.multiple_of == len(sizes)
         assert [reader.times * len(sizes) for reader in stem.readers] == [1] * len(sizes)
+
+
+@pytest.mark.parametrize("way", ["Div", "Sub", "other", "stated"])
+def test_halves_that_are_cut_by_the_width_itself_follow_it(tmp_path: Path, way: str) -> None:
+    """torch.onnx writes chunk as slices up to half of the width that it measures."""
+    graph = Graph((2, 3, 128, 96))
+    a = graph.conv("x", 3, 12)
+    measured = graph.node("Shape", graph.conv("x", 3, 12) if way == "other" else a)
+    width = graph.node("Gather", measured, graph.numbers(1))
+    step = graph.node("Sub" if way == "Sub" else "Div", width, graph.numbers(6 if way == "Sub" else 2))
+    middle = graph.numbers(6) if way == "stated" else graph.node("Mul", step, graph.numbers(1))
+    end, axis = graph.node("Mul", step, graph.numbers(2)), graph.numbers(1)
+    halves = [graph.node("Slice", a, graph.numbers(0), middle, axis), graph.node("Slice", a, middle, end, axis)]
+    known = [value(half, [2, 6, 128, 96]) for half in halves]
+    network = graph.read(tmp_path, graph.conv(graph.node("Mul", *halves), 6, 5), value_info=known)
+    found = written(network, a)
+    assert bool(found.fixed) == (way != "Div")
+    if way == "Div":
+        assert (found.multiple_of, [reader.times * 2 for reader in found.readers]) == (2, [1])
+        assert network.whole
+        again, _ = read_spec(spec_text(network), "x.yaml")
+        assert again is not None
+        assert again.whole
+        assert [group.fixed for group in channels_of(again).groups if 0 in group.writers] == [()]
 
 
 def test_quantized_maps_pass_through(tmp_path: Path) -> None:

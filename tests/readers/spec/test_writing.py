@@ -776,3 +776,44 @@ def test_a_group_norm_that_an_exporter_took_apart_is_one() -> None:
     again = back(network)
     assert again.whole
     assert spec_text(again) == spec_text(network)
+
+
+def test_a_norm_of_one_group_lets_channels_change() -> None:
+    """PoolFormer's are over all channels of an image at once."""
+    net, a = stem()
+    elements = 8 * 60 * 256
+    relu = net.same("identity", a, work=Work(kind="activation", op="relu", reads=(elements,), writes=elements))
+    norm = Work(kind="group norm", op="group_norm", reads=(elements,), writes=elements)
+    net.conv(net.same("identity", relu, work=norm), 8)
+    network = replace(net.network(), whole=True)
+    assert "op: groupnorm, groups: 1}" in spec_text(network)
+    again = back(network)
+    assert again.whole
+    assert groups(again) == groups(network)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_a_half_that_nothing_reads_is_not_handed_out(*, whole: bool) -> None:
+    net, a = stem()
+    part = Work(kind="copy", op="split", reads=(60 * 256,), writes=30 * 256)
+    halves = [net.step("split", a, C=30, factor=2, part=part if whole else None) for _ in range(2)]
+    net.conv(halves[1], 8, C=30)
+    network = net.network()
+    operations = [replace(each, output=each.output and number != halves[0])
+                  for number, each in enumerate(network.operations)]  # fmt: skip
+    network = replace(network, whole=whole, operations=tuple(operations))
+    again = back(network)
+    assert groups(again) == groups(network)
+    assert [each.kind for each in again.operations].count("split") == 1
+
+
+def test_a_maximum_of_two_tensors_reads_both() -> None:
+    net, a = stem()
+    elements = 8 * 8 * 256
+    one, other = net.conv(a, 8), net.conv(a, 8)
+    work = Work(kind="activation", op="maximum", reads=(elements, elements), writes=elements)
+    net.conv(net.step("add", one, other, C=8, work=work), 8)
+    network = replace(net.network(), whole=True)
+    again = back(network)
+    assert again.whole
+    assert groups(again) == groups(network)
