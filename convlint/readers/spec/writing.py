@@ -563,7 +563,7 @@ def _steps(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
 
 def _use_in_a_step(operation: Operation, use: Use) -> Use:
     """How an operation is written where all of a step is: views are passed through."""
-    if operation.work is not None or operation.part is not None:
+    if operation.work is not None or operation.part is not None or operation.kind == "input":
         return "written"
     return "passed through" if use == "left out" else use
 
