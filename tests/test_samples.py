@@ -163,7 +163,7 @@ REASONS: dict[str, dict[Key, str]] = {
     "m11_waveform": {
         (None, "CL401", "warning"): "NCW on Tensor Cores: Conv2d with H=1 and channels_last saves 40 %",
     },
-}  # fmt: skip
+}
 
 
 def published() -> dict[str, tuple[int, dict[str, Sizes]]]:

@@ -49,7 +49,7 @@ LINES = {
         ("check every 20th of 30 files of Python : torchfix", ["torchfix"], True),
         ("check 30 files of Python, --jobs 2 : one process", [], True),
     ),
-}  # fmt: skip
+}
 PAGE = (PAGES / "speed.md").read_text(encoding="utf-8")
 needs_wait4 = pytest.mark.skipif(sys.platform == "win32", reason="os.wait4 measures, which Windows does not have")
 

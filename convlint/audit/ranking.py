@@ -132,7 +132,7 @@ def _worst(base: sqlite3.Connection, most: int) -> tuple[Worst, ...]:
             model=model, gpu=gpu, grade=grade, hours=hours, lost=lost, share=_share(lost, hours), code=code, name=name
         )
         for model, gpu, grade, hours, lost, code, name in base.execute(sought, (most,))
-    )  # fmt: skip
+    )
 
 
 def _changes(base: sqlite3.Connection, everything: float) -> list[RankedChange]:

@@ -60,7 +60,7 @@ _OF_TORCH: Mapping[str, Mapping[str, str]] = {
     "2.6": {"12.4": "9.1.0", "11.8": "9.1.0", "12.6": "9.5.1"},
     "2.5": {"12.4": "9.1.0", "11.8": "9.1.0", "12.1": "9.1.0"},
     "2.4": {"12.1": "9.1.0", "11.8": "9.1.0", "12.4": "9.1.0"},
-}  # fmt: skip
+}
 _OLDEST = min(_OF_TORCH, key=lambda release: Version(release).numbers)
 # What a GPU's host is taken to be, where a marker asks.
 _HOST = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix", "platform_machine": "x86_64"}

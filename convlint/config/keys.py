@@ -71,7 +71,7 @@ LAYER_IGNORE_KEYS: Mapping[str, str] = {
     "rules": "Codes or names of the rules to silence.",
     "reason": "Why; it stays visible in the JSON and SARIF reports.",
     "expires": "Last day on which this holds, as a date: 2026-12-31.",
-}  # fmt: skip
+}
 
 
 class FileIgnore(NamedTuple):

@@ -218,7 +218,7 @@ class _NetworkCheck:
 
     def _meet_again(
         self, hits: list[Hit], exclusions: _Exclusions, timing: NetworkTiming, facts: TargetFacts, on_host: Hosted
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Passes the baseline the hits that show once its own are mended, so that it does not count them as gone."""
         known, self.known = self.known, None
         assert known is not None  # it has taken hits out
@@ -485,9 +485,7 @@ def _measured_words(layers: Sequence[ConvLayer], gpu: str, mode: Mode) -> Text |
     )
 
 
-def _by_number(
-    beside_us: Mapping[Kind, float], wider_us: Mapping[int, float], hits: Sequence[Hit]
-) -> dict[int, float]:  # fmt: skip
+def _by_number(beside_us: Mapping[Kind, float], wider_us: Mapping[int, float], hits: Sequence[Hit]) -> dict[int, float]:
     """Time that settings save beside convolutions (of widths: cost, negative), by the number of the advising hit."""
     saved_us: dict[int, float] = {}
     for hit in hits:

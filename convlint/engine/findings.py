@@ -395,9 +395,7 @@ def location_of(places: Sequence[str], layer: ConvLayer | None, network: Network
         if span is not None:
             path = network.settings_path or network.path
             model = network.path if network.settings_path is not None else ""
-            return Location(
-                path=path, line=span[0], column=span[1], end_line=span[2], end_column=span[3], model=model
-            )  # fmt: skip
+            return Location(path=path, line=span[0], column=span[1], end_line=span[2], end_column=span[3], model=model)
     return Location(path=network.path) if layer is None else layer.locate()
 
 

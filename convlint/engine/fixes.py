@@ -410,9 +410,7 @@ def _ways(hit: Hit) -> tuple[Sequence[Changes], Sequence[Changes]]:
     return hit.sets, hit.others or (hit.other,) * len(hit.indices)
 
 
-def _is_worth_naming(
-    hit: Hit, way: Sequence[Changes], pricer: Pricer, validity: Validity, *, few: bool
-) -> bool:  # fmt: skip
+def _is_worth_naming(hit: Hit, way: Sequence[Changes], pricer: Pricer, validity: Validity, *, few: bool) -> bool:
     if not any(way):
         return False
     is_own = way is hit.sets

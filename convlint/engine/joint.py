@@ -349,12 +349,13 @@ class Joint:
         less -= less % group.multiple_of
         indices = (index, *(other for other in group.layers if other != index))
         widths = self.widths if advised else {}
+        sets = coupling.sets(indices, {**widths, number: width}, number)
         return replace(
             lead,
-            flaw=replace(lead.flaw, describe=self._of_width(lead, width)),
+            flaw=replace(lead.flaw, describe=self._of_width(lead, sets[0].get("K", width) if side == "K" else width)),
             indices=indices,
             names=tuple(self.layers[index].name for index in indices),
-            sets=coupling.sets(indices, {**widths, number: width}, number),
+            sets=sets,
             other={side: less} if less else {},
             others=coupling.sets(indices, {number: less}, number) if less else (),
             identities=tuple((own.get(index) or lead).identities[0] for index in indices),
@@ -368,7 +369,7 @@ class Joint:
             return lead.flaw.describe
         assert lead.flaw.group is not None
         group = self.coupling.group(lead.flaw.group)
-        if self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
+        if side == "K" or self.coupling.group_of(lead.indices[0], side) == lead.flaw.group:
             return Text("use {side}={width}", side=side, width=width)
         return Text("use {width} channels in place of {before}", width=width, before=group.width)
 
@@ -443,16 +444,14 @@ class FoundSteps(Struct, frozen=True):
     search: Search
     advice: Advice
 
-    def step_us(
-        self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True
-    ) -> float | None:  # fmt: skip
+    def step_us(self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True) -> float | None:
         """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
         step = self._step(choices, levers, compiled=compiled)
         return None if step is None else step.time_us if hosted else step.gpu_us
 
     def shortened(
         self, choices: Choices, levers: Levers, before_us: float | None, wanted: Callable[[Loss], bool]
-    ) -> Iterator[tuple[Loss, float]]:  # fmt: skip
+    ) -> Iterator[tuple[Loss, float]]:
         """Yields what shortens the step beside this advice, `compile` and `host`, each with the step then.
 
         Only what is `wanted` counts; the first may leave nothing to the second. `before_us` is the step without them.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from math import lcm
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -25,6 +25,9 @@ from convlint.model.layer import Allowance, ConvLayer, flops, layer_identity
 from convlint.model.network import Network
 from convlint.model.text import Text, joined
 from convlint.rulebook.rule import Rule
+
+if TYPE_CHECKING:
+    from convlint.model.channels import Axis
 
 _SIDES = ("K", "C")
 _NAMED = 4  # layers, each way
@@ -56,12 +59,15 @@ class Coupling:
         """The group of this layer's C or K, shared or not; None where there is none."""
         if not self.wired or name not in _SIDES:
             return None
-        axis = self.channels.read.get(index, ())
-        if name == "K":
-            number = self.channels.written.get(index)
-        else:
-            number = axis[0][0] if len(axis) == 1 and axis[0][1] == 1 else None
-        return number
+        axis = self._axis(index, name)
+        return axis[0][0] if len(axis) == 1 and axis[0][1] == 1 else None
+
+    def _axis(self, index: int, name: str) -> Axis:
+        """The groups in this layer's C, or the one in its K; none where none is known."""
+        if name == "C":
+            return self.channels.read.get(index, ())
+        number = self.channels.written.get(index)
+        return () if number is None else ((number, self.channels.times.get(index, 1)),)
 
     def _is_shared(self, number: int) -> bool:
         group = self.channels.groups[number]
@@ -73,9 +79,8 @@ class Coupling:
         """Whether nothing in the network fixes these channels of a layer; an input can be filled up with zeros."""
         if not self.wired:
             return True
-        numbers = [self.channels.written.get(index)] if "K" in fields else []
-        numbers += [number for number, _ in self.channels.read.get(index, ())] if "C" in fields else []
-        groups = [self.channels.groups[number] for number in numbers if number is not None]
+        sides = [side for side in _SIDES if side in fields]
+        groups = [self.channels.groups[number] for side in sides for number, _ in self._axis(index, side)]
         return all(not group.fixed or group.only_input for group in groups)
 
     def split(self, index: int, flaw: Flaw, values: Callable[[], LayerFacts]) -> Sequence[Flaw]:
@@ -93,17 +98,17 @@ class Coupling:
 
     def is_own(self, index: int, name: str) -> bool:
         """Whether no other layer has this width."""
-        if name == "C" and self._is_composed(index):
+        if self._is_composed(index, name):
             return False
         return self.group_of(index, name) is None
 
-    def _is_composed(self, index: int) -> bool:
-        axis = self.channels.read.get(index, ())
+    def _is_composed(self, index: int, name: str) -> bool:
+        axis = self._axis(index, name)
         return len(axis) > 1 or any(scale != 1 for _, scale in axis)
 
     def _sided(self, flaw: Flaw, index: int, side: str, values: Callable[[], LayerFacts]) -> Flaw:
-        if side == "C" and self._is_composed(index):
-            return self._composed(flaw, index, values)
+        if self._is_composed(index, side):
+            return self._composed(flaw, index, side, values)
         number = self.group_of(index, side)
         width = int(flaw.set[side])
         if number is not None and self.width(number, width) != width:
@@ -133,22 +138,22 @@ class Coupling:
                 return width
         return 0
 
-    def _composed(self, flaw: Flaw, index: int, values: Callable[[], LayerFacts]) -> Flaw:
-        """The flaw on a C that several groups make up: the first shared one that is not aligned has to change."""
+    def _composed(self, flaw: Flaw, index: int, side: str, values: Callable[[], LayerFacts]) -> Flaw:
+        """The flaw on a C that several groups make up, or parts of one: the first that is not aligned has to change."""
         alignment = values()["alignment"] if flaw.rule.loss == "fix" else 0
-        axis = self.channels.read[index] if isinstance(alignment, int) and alignment > 1 else ()
+        axis = self._axis(index, side) if isinstance(alignment, int) and alignment > 1 else ()
         for part, (number, scale) in enumerate(axis):
             width = self.channels.groups[number].width
             step = lcm(least_width(alignment, scale), self.channels.groups[number].multiple_of)
             if width % step and self._is_shared(number):
-                return replace(flaw, side="C", group=number, part=part, width=-(-width // step) * step)
-        return replace(flaw, side="C", composed=True)
+                return replace(flaw, side=side, group=number, part=part, width=-(-width // step) * step)
+        return replace(flaw, side=side, composed=True)
 
     def at_home(self, flaw: Flaw, index: int) -> Flaw:
         """The flaw with this layer's group, where it was found in another layer."""
         if flaw.group is None:
             return flaw
-        number = self.channels.written[index] if flaw.side == "K" else self.channels.read[index][flaw.part][0]
+        number = self._axis(index, flaw.side)[flaw.part][0]
         return flaw if number == flaw.group else replace(flaw, group=number)
 
     def width(self, number: int, wanted: int) -> int:
@@ -511,7 +516,7 @@ class Advice:
 
     def _add(
         self, levers: dict[Key, Lever], forms: dict[int, list[Key]], index: int, flaw: Flaw, *, again: bool = False
-    ) -> bool:  # fmt: skip
+    ) -> bool:
         """Adds what a flaw asks for to `levers`; False where the rules are asked `again` and it adds nothing.
 
         `forms` are the keys of those that change one layer, by the layer.

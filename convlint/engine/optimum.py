@@ -17,7 +17,9 @@ from convlint.engine.hits import Flaw, with_settings
 from convlint.engine.levers import AUTOCAST, KINDS, TF32, Advice, Advised, Key, Kind, Lever, Levers, Limits, kind_of
 from convlint.engine.timing import NOTHING, Changes, NetworkSetting, NetworkTiming, key_of, normed
 from convlint.model.estimates import Basis
+from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer, Dtype, Layout
+from convlint.model.network import leaders
 from convlint.model.report import Scalar
 from convlint.model.runtime import VERSIONS, Version
 
@@ -72,6 +74,14 @@ class Optimum(Struct, frozen=True):
     bases: Mapping[Kind | Key, Basis] = {}  # of each member, what most of its gain rests on
 
 
+class _Candidate(Struct, frozen=True):
+    """A setting with the sizes that make it fastest."""
+
+    gpu_us: float
+    way: Choices
+    levers: Levers
+
+
 class Search:
     """The search for one network. `silenced` are layers in which a kind of setting stays as it is."""
 
@@ -107,35 +117,35 @@ class Search:
         timing = self.timing
         ways = sorted(self._ways(now), key=lambda way: (timing.gpu_us(self.setting(way), {}), len(way)))
         possible = list(ways)
-        candidates: list[tuple[float, int, int, Choices, Levers]] = []
-        way: Choices
-        levers: Levers
+        candidates: list[_Candidate] = []
         for way in ways:
-            setting = self.setting(way)
-            plain = timing.gpu_us(setting, {})
-            least_us = min((candidate[0] for candidate in candidates), default=plain)
-            if plain * HOPELESS > least_us and len(setting.layers) > MOST_SEARCHED:
-                sized = self.advice.changes(self._sizes(dict(list(way.items())[:-1])))
-                if timing.gpu_us(setting, sized) * HOPELESS > least_us:
-                    continue
-            levers = self._fastest(way)
-            if not self._is_valid(way, levers):
-                possible.remove(way)
+            if candidates and self._is_hopeless(way, min(candidate.gpu_us for candidate in candidates)):
                 continue
-            candidates.append(self._candidate(way, levers))
+            levers = self._fastest(way)
+            if self._is_valid(way, levers):
+                candidates.append(self._candidate(way, levers))
+            else:
+                possible.remove(way)
         candidates = candidates or [self._candidate({}, self._fastest({}))]
-        totals = [timing.network_us(self.setting(candidate[3]), candidate[0]) for candidate in candidates]
+        totals = [timing.network_us(self.setting(candidate.way), candidate.gpu_us) for candidate in candidates]
         most_us = min(totals) * (1 + LEAST_GAIN)
         close = [candidate for candidate, us in zip(candidates, totals, strict=True) if us <= most_us]
-        _, _, _, fastest, sizes = min(close, key=lambda candidate: (candidate[1], candidate[0], candidate[2]))
-        way, levers = self._needed(fastest, sizes)
+        fastest = min(close, key=lambda candidate: (len(candidate.way), candidate.gpu_us, len(candidate.levers)))
+        way, levers = self._needed(fastest.way, fastest.levers)
         alone = {kind: choice for kind, choice in self._alone(possible) if kind not in way}
         best = Optimum(way, levers, self.setting(way), {**alone, **way})
         return replace(best, bases={member: self._basis_of(best, member) for member in (*way, *levers)})
 
-    def _candidate(self, way: Choices, levers: Levers) -> tuple[float, int, int, Choices, Levers]:
-        us = self.timing.gpu_us(self.setting(way), self.advice.changes(levers))
-        return us, len(way), len(levers), way, levers
+    def _is_hopeless(self, way: Choices, least_us: float) -> bool:
+        """Whether no sizes can make a large network as fast in a setting as it is in another."""
+        timing, setting = self.timing, self.setting(way)
+        if len(setting.layers) <= MOST_SEARCHED or timing.gpu_us(setting, {}) * HOPELESS <= least_us:
+            return False
+        sized = self.advice.changes(self._sizes(dict(list(way.items())[:-1])))
+        return timing.gpu_us(setting, sized) * HOPELESS > least_us
+
+    def _candidate(self, way: Choices, levers: Levers) -> _Candidate:
+        return _Candidate(self.timing.gpu_us(self.setting(way), self.advice.changes(levers)), way, levers)
 
     def _is_valid(self, way: Choices, levers: Levers) -> bool:
         """Whether all layers that run as things are, by the rules, run in a setting with these sizes."""
@@ -266,17 +276,17 @@ class Search:
 
     def _apart(self, setting: NetworkSetting, formats: Mapping[int, Layout]) -> Mapping[int, Layout] | None:
         """`formats`, with NCHW for grouped layers that are faster so, copies included; None where none is."""
-        grouped = [index for index in formats if is_grouped(setting.layers[index])]
-        if not grouped:
+        in_groups = [index for index in formats if is_grouped(setting.layers[index])]
+        if not in_groups:
             return None
         timing, ends = self.timing, []
-        for start in (formats, {**formats, **dict.fromkeys(grouped, "NCHW")}):
+        for start in (formats, {**formats, **dict.fromkeys(in_groups, "NCHW")}):
             layers = list(setting.layers)
             for index, layout in start.items():
                 layers[index] = _set(layers[index], "layout", layout)
             for _ in range(MOST_ROUNDS):
                 moved = False
-                for index in grouped:
+                for index in in_groups:
                     near = (index, *timing.readers.get(index, ()))
                     before_us = self._near_us(setting, layers, near)
                     present, other = layers[index], "NCHW" if layers[index].layout == "NHWC" else "NHWC"
@@ -290,7 +300,7 @@ class Search:
             ends.append((self._near_us(setting, layers, range(len(layers))), layers))
         layers = min(ends, key=lambda end: end[0])[1]
         layouts = {index: layers[index].layout for index in formats}
-        return layouts if any(layouts[index] == "NCHW" for index in grouped) else None
+        return layouts if any(layouts[index] == "NCHW" for index in in_groups) else None
 
     def _near_us(self, setting: NetworkSetting, layers: Sequence[ConvLayer], indices: Iterable[int]) -> float:
         timing, norms = self.timing, normed(self.timing.network, layers)
@@ -506,20 +516,6 @@ def _touching(levers: Iterable[Lever]) -> dict[int, list[Lever]]:
 
 def _components(levers: Levers, touching: Mapping[int, Sequence[Lever]]) -> list[list[Key]]:
     """Groups of levers that share layers, directly or through others."""
-    remaining, components = set(levers), []
     place = {key: number for number, key in enumerate(levers)}
-    for first in levers:
-        if first not in remaining:
-            continue
-        waiting, members = [first], []
-        remaining.remove(first)
-        while waiting:
-            key = waiting.pop()
-            members.append(key)
-            for index in levers[key].layers:
-                for other in touching[index]:
-                    if other.key in remaining:
-                        remaining.remove(other.key)
-                        waiting.append(other.key)
-        components.append(sorted(members, key=place.__getitem__))
-    return components
+    pairs = ((place[first.key], place[other.key]) for first, *others in touching.values() for other in others)
+    return [*grouped(zip(leaders(len(levers), pairs), levers, strict=True)).values()]

@@ -69,14 +69,14 @@ class Judge(Protocol):
 
     def __call__(
         self, network: Network, /, *, limits: Limits = NO_LIMITS, on_promise: OnPromise | None = None
-    ) -> NetworkResult:  # fmt: skip
+    ) -> NetworkResult:
         """Raises RuleError."""
         ...
 
 
 def plan(
     network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes, judge: Judge | None = None
-) -> NetworkPlan | None:  # fmt: skip
+) -> NetworkPlan | None:
     """The plan for a network on one GPU; None where no layer's time is known. Raises RuleError.
 
     `judge` checks as the project has it; without one, all rules are in force.
@@ -88,7 +88,7 @@ def plan(
 class _Planning:
     def __init__(
         self, network: Network, rulebook: Rulebook, target: Target, mode: Mode, wishes: Wishes, judge: Judge
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.network, self.rulebook, self.target, self.mode = network, rulebook, target, mode
         self.wishes, self.judge = wishes, judge
         promises: list[Promise] = []
@@ -208,7 +208,7 @@ class _Planning:
 
     def _of_whole_step(
         self, members: Members, planned: Network, judged: NetworkResult, before: State
-    ) -> tuple[dict[Loss, PlannedStep], list[str]]:  # fmt: skip
+    ) -> tuple[dict[Loss, PlannedStep], list[str]]:
         """(steps that shorten the whole step and no convolution, by loss: torch.compile, then the host; notes).
 
         The plan ends at the time that the check promises. Advice that comes up only then is named in the notes.
@@ -231,7 +231,7 @@ class _Planning:
 
     def _host_first(
         self, planned_steps: Sequence[PlannedStep], steps: Sequence[Members], of_step: Mapping[Loss, PlannedStep]
-    ) -> list[PlannedStep]:  # fmt: skip
+    ) -> list[PlannedStep]:
         """All planned steps, first those of the whole step, as the host sets the pace now.
 
         Before these, none would shorten the step, and autocast, which has more operations to start, would lengthen it.

@@ -63,7 +63,7 @@ def of_width(width: Width) -> Location:
 
 def _blame(
     literal: StatedLiteral, width: Width, stated: Sequence[StatedLiteral]
-) -> tuple[int, bool, float, str, int, int]:  # fmt: skip
+) -> tuple[int, bool, float, str, int, int]:
     """A sort key of literals: the one with the lowest is to blame."""
     at = literal.at
     rank, size = _rank(literal.value, width.value or 0, [value for other in stated if (value := _whole(other))])

@@ -291,7 +291,7 @@ class NetworkSetting:
 
     def __init__(
         self, layers: tuple[ConvLayer, ...], running: tuple[ConvLayer, ...], runtime: Runtime, number: int = 0
-    ) -> None:  # fmt: skip
+    ) -> None:
         """`number` is that of the runtime, among those that one `NetworkTiming` knows."""
         self.layers, self.running, self.runtime, self.number = layers, running, runtime, number
         self.times: list[float | None] | None = None  # of all layers without further changes, in us
@@ -381,7 +381,7 @@ class NetworkTiming:
 
     def _timed(
         self, setting: NetworkSetting, index: int, running: ConvLayer, changes: Changes
-    ) -> tuple[float | None, ConvLayer]:  # fmt: skip
+    ) -> tuple[float | None, ConvLayer]:
         """The same with `changes` on top; and the layer that was timed, this one or one of equal fields."""
         how = running.dtype, running.layout, running.copies_input, running.norm_copies, setting.number
         key = self._kinds[index], how, key_of(changes) if changes else None
@@ -519,9 +519,7 @@ def shares(count: int, now_us: float, time_of: Callable[[int], float]) -> list[t
 MOST_PRICED = 1000  # findings of one rule whose fixes are priced although they are not B's
 
 
-def weighed(
-    hits: Sequence[Hit], stakes: Mapping[int, Stake], bases: Mapping[int, Basis], pricer: Pricer
-) -> list[Hit]:  # fmt: skip
+def weighed(hits: Sequence[Hit], stakes: Mapping[int, Stake], bases: Mapping[int, Basis], pricer: Pricer) -> list[Hit]:
     """The hits with their prices; `stakes` and `bases` are by the number of a hit."""
     beside = Counter(hit.rule.info.code for hit in hits if hit.number not in stakes)
     result = []

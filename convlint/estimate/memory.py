@@ -246,9 +246,7 @@ def lacking_state(runtime: Runtime, mode: Mode) -> tuple[str, ...]:
     return (f"the state of optimizer {optimizer}{near}",)
 
 
-def kept_beside(
-    operations: Sequence[Operation], layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode
-) -> int:  # fmt: skip
+def kept_beside(operations: Sequence[Operation], layers: Sequence[ConvLayer], runtime: Runtime, mode: Mode) -> int:
     """Bytes that operations beside the convolutions keep for their gradients, of tensors that no convolution keeps.
 
     In eager PyTorch, and where no framework is named, all that is known; else what norms read.

@@ -65,9 +65,7 @@ class Products(Struct, frozen=True):
     runtime: Runtime
     us_per_byte: float
 
-    def linear_us(
-        self, M: int, N: int, K: int, dtype: Dtype, mode: Mode, *, frozen: bool = False
-    ) -> float | None:  # fmt: skip
+    def linear_us(self, M: int, N: int, K: int, dtype: Dtype, mode: Mode, *, frozen: bool = False) -> float | None:
         """A product of M rows with weights as the 1x1 convolution of M images of one position, if that has a time.
 
         Its sum may be split, which few convolutions do forward and cuBLAS does (`sgemm_largek` and

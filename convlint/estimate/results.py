@@ -134,9 +134,7 @@ _TIMED: Mapping[tuple[Kind, Dtype], Mapping[str, tuple[Pass, ...]]] = {
 # Gradients that were timed within whole steps only, and against each other: EfficientNet-B0's on A100 in TF32 and on
 # V100 in fp32 (DeepLearningExamples), and PyTorch's kernels against cuDNN's on A100 and A6000 (pytorch/pytorch#91735),
 # dgrad and wgrad as one: how they share that rests on what the kernels do.
-_WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {
-    "depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)
-}  # fmt: skip
+_WITHIN_STEPS: Mapping[Kind, tuple[Dtype, ...]] = {"depthwise": (Dtype.fp32, Dtype.tf32, Dtype.fp16, Dtype.bf16)}
 _LIKE = {Dtype.bf16: Dtype.fp16, Dtype.tf32: Dtype.fp16}  # other rates, the same kernels: at best extrapolated
 # What depthwise layers were timed in: V100's in TensorRT, H100's in PyTorch and either layout, others' in NCHW alone.
 _DEPTHWISE_RUNS: Mapping[str, tuple[Runs, ...]] = {"7.0": ("tensorrt",), "9.0": ("nchw", "other")}

@@ -321,7 +321,7 @@ class _Walk:
             fresh = self._latest(number, reads) if forward else min(traffic.writes, 1) * writes
             streamed_us = (bytes_ - self._held(fresh * size)) * rate
             if (work.kind in BATCH_NORMS or work.kind == "group norm") and self.own:
-                streamed_us = max(streamed_us, self._norm_us(number, size, forward=forward))
+                streamed_us = max(streamed_us, self._norm_us(number, work, size, forward=forward))
             timed = self.own and self.board.modern
             if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
                 streamed_us += self._layer_norm_us(number, _rows(work, self.images), sum(reads) * size, forward=forward)
@@ -333,10 +333,9 @@ class _Walk:
             moved, kernels = moved + bytes_, kernels + traffic.kernels
         self._note(number, PART_OF[work.kind], time, moved, 0, kernels)
 
-    def _norm_us(self, number: int, size: int, *, forward: bool) -> float:
+    def _norm_us(self, number: int, work: Work, size: int, *, forward: bool) -> float:
         """The least time of a batch norm, a group norm or an instance norm in PyTorch."""
         operation = self.operations[number]
-        work = _work(operation)
         elements = self.writes(number, work)
         positions = (operation.D or 1) * (operation.H or 0) * (operation.W or 0)
         if work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
@@ -602,12 +601,12 @@ _REDUCTIONS: frozenset[WorkKind] = frozenset(("reduce", "softmax", "layer norm",
 
 
 class _Fused:
-    """A kernel of Inductor's: the operations in it, all over `elements`; `closed` where nothing can follow in it."""
+    """A kernel of Inductor's: the work of each operation in it, over `elements`; `closed` where nothing can follow."""
 
-    __slots__ = ("closed", "elements", "members", "sums")
+    __slots__ = ("closed", "elements", "works")
 
-    def __init__(self, elements: int, first: int, *, closed: bool) -> None:
-        self.elements, self.members, self.closed, self.sums = elements, [first], closed, False
+    def __init__(self, elements: int, number: int, work: Work) -> None:
+        self.elements, self.works, self.closed = elements, {number: work}, work.kind in ("reduce", "concat")
 
 
 class _Fusion:
@@ -620,6 +619,7 @@ class _Fusion:
     def __init__(self, walk: _Walk, *, folds: bool) -> None:
         self.walk, self.folds = walk, folds
         self.source: list[int] = []  # what each operation's tensor is, behind views and copies
+        self.inputs: list[list[int]] = []  # the sources that each operation reads; none of views and copies
         self.kernel_of: dict[int, int] = {}
         self.kernels: list[_Fused] = []
 
@@ -627,7 +627,6 @@ class _Fusion:
         """Adds all kernels."""
         walk = self.walk
         size = 2 if walk.sixteen is not None else walk._stored
-        inputs: list[list[int]] = []
         for number, operation in enumerate(walk.operations):
             sources = [self.source[index] for index in operation.inputs]
             work = operation.work
@@ -638,7 +637,7 @@ class _Fusion:
             seen = operation.layer is None and operation.kind != "input" and work is None
             alias = bool(sources) and (seen or operation.copies_all)
             self.source.append(sources[0] if alias else number)
-            inputs.append([] if alias else sources)
+            self.inputs.append([] if alias else sources)
             if operation.layer is not None:
                 walk._convolution(number, operation)
             elif work is None or alias:
@@ -650,7 +649,7 @@ class _Fusion:
             else:
                 walk._launch(number)
                 self._place(number, work, sources)
-        self._priced(inputs)
+        self._priced()
 
     def _place(self, number: int, work: Work, sources: Sequence[int]) -> None:
         """Puts an operation into the kernel of the latest one that it reads, or into a new one."""
@@ -661,87 +660,89 @@ class _Fusion:
         if latest is not None and not normalises and work.kind != "concat":
             kernel = self.kernels[latest]
             if kernel.elements == elements and not kernel.closed:
-                kernel.members.append(number)
-                kernel.closed, kernel.sums = work.kind in ("reduce", "group norm"), work.kind == "reduce"
+                kernel.works[number] = work
+                kernel.closed = work.kind in ("reduce", "group norm")
                 self.kernel_of[number] = latest
                 return
         self.kernel_of[number] = len(self.kernels)
-        self.kernels.append(_Fused(elements, number, closed=work.kind in ("reduce", "concat")))
+        self.kernels.append(_Fused(elements, number, work))
 
     def _is_folded(self, kernel: _Fused) -> bool:
         """Whether a compiler makes the kernel a part of a convolution: in inference, if it works element by element."""
-        kinds = {_work(self.walk.operations[number]).kind for number in kernel.members}
-        return self.folds and not self.walk.training and kinds <= _FOLDED
+        return self.folds and not self.walk.training and all(work.kind in _FOLDED for work in kernel.works.values())
 
-    def _priced(self, inputs: Sequence[Sequence[int]]) -> None:
+    def _priced(self) -> None:
         walk = self.walk
-        size_of = walk.bytes_of
         readers: dict[int, set[int]] = {}  # the kernels that read each operation; below 0 those of libraries
-        for number, sources in enumerate(inputs):
+        for number, sources in enumerate(self.inputs):
             for source in sources:
                 readers.setdefault(source, set()).add(self.kernel_of.get(number, -1 - number))
         for place, kernel in enumerate(self.kernels):
-            read: dict[int, int] = {}  # bytes of each tensor that it reads
-            written = again = shared = 0
-            for number in kernel.members:
-                work = _work(walk.operations[number])
-                for source, count in zip(inputs[number], walk.reads(number, work), strict=False):
-                    # What Inductor makes itself it writes into its place in a concatenation.
-                    if work.kind == "concat" and source in self.kernel_of:
-                        continue
-                    if self.kernel_of.get(source) != place:
-                        read[source] = max(read.get(source, 0), count * size_of[source])
-                others = readers.get(number, {-2}) - {place}
-                if work.kind == "concat":
-                    written += sum(read.values())
-                elif walk.operations[number].output or others:
-                    written += walk.writes(number, work) * size_of[number]
-                    # Gradients are added up: all but one are read once more, and their sum is written.
-                    if len(others) > 1 and not self.folds:
-                        shared += len(others) * walk.writes(number, work) * size_of[number]
-                if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
-                    # Statistics first, in a kernel of their own.
-                    pairs = zip(inputs[number], walk.reads(number, work), strict=False)
-                    again += sum(count * size_of[source] for source, count in pairs)
+            read, written, again, shared = self._traffic(place, kernel, readers)
             folded = self._is_folded(kernel) and any(walk.operations[source].layer is not None for source in read)
             if folded:
                 written = 0  # the convolution writes it in the place of its own output, and reads what is added
                 read = {source: n for source, n in read.items() if walk.operations[source].layer is None}
             moved = sum(read.values()) + again + written
-            ops = {_work(walk.operations[number]).op for number in kernel.members[:-1]}
-            if kernel.sums and walk.sixteen is not None and not self.folds and not ops.isdisjoint(_SILU):
+            works = list(kernel.works.values())
+            sums_silu = works[-1].kind == "reduce" and any(work.op in _SILU for work in works)
+            if sums_silu and walk.sixteen is not None and not self.folds:
                 moved += _SUMMED_SILU_BYTES * kernel.elements
             kernels = 0 if folded else 2 if again else 1
-            summed = again
-            back = any(walk.arrives[number] for number in kernel.members)
+            back = any(walk.arrives[number] for number in kernel.works)
             if back:  # gradients of what was written are read, and of what was read written, beside it
                 moved += written + 2 * sum(read.values()) + 2 * again + shared
                 kernels *= 2
-                summed *= 3
-            for number in kernel.members:
-                walk.estimates[number] = OperationEstimate(PART_OF[_work(walk.operations[number]).kind], 0.0, 0, 0, 0)
+                again *= 3
+            for number, work in kernel.works.items():
+                walk.estimates[number] = OperationEstimate(PART_OF[work.kind], 0.0, 0, 0, 0)
             if not moved:
                 continue
-            works = [_work(walk.operations[number]) for number in kernel.members]
-            heaviest = max(works, key=_weight)
-            named = kernel.members[0]
+            named, heaviest = next(iter(kernel.works)), max(works, key=_weight)
             if folded:  # what it is for is the addition
-                named, heaviest = max(zip(kernel.members, works, strict=True), key=lambda pair: len(pair[1].reads))
+                named, heaviest = max(kernel.works.items(), key=lambda item: len(item[1].reads))
             strided = any(work.kind in _STRIDED_WHEN_FUSED for work in works)
             fresh = read[max(read)] if read else 0
             saved = walk._held(fresh) + (walk._held(written) if back else 0)
             time = (moved - saved) * (walk.strided_us_per_byte if strided else walk.us_per_byte)
             if not self.folds:
-                time += summed * max(0.0, 1 / (_REDUCED_PER_CLOCK * walk.board.clocks_per_us) - walk.us_per_byte)
+                time += again * max(0.0, 1 / (_REDUCED_PER_CLOCK * walk.board.clocks_per_us) - walk.us_per_byte)
                 time = max(time, self._clocks(kernel, back=back) / walk.board.clocks_per_us)
             time += kernels * const.KERNEL_US
             walk._note(named, PART_OF[heaviest.kind], time, moved, 0, kernels)
 
+    def _traffic(
+        self, place: int, kernel: _Fused, readers: Mapping[int, set[int]]
+    ) -> tuple[dict[int, int], int, int, int]:
+        """(bytes of each tensor that it reads, bytes written, read for statistics first, moved to add up gradients)."""
+        walk, size_of = self.walk, self.walk.bytes_of
+        read: dict[int, int] = {}
+        written = again = shared = 0
+        for number, work in kernel.works.items():
+            counts = zip(self.inputs[number], walk.reads(number, work), strict=False)
+            arriving = [(source, count * size_of[source]) for source, count in counts]
+            for source, bytes_ in arriving:
+                # What Inductor makes itself it writes into its place in a concatenation.
+                in_place = work.kind == "concat" and source in self.kernel_of
+                if not in_place and self.kernel_of.get(source) != place:
+                    read[source] = max(read.get(source, 0), bytes_)
+            others = readers.get(number, {-2}) - {place}
+            if work.kind == "concat":
+                written += sum(read.values())
+            elif walk.operations[number].output or others:
+                made = walk.writes(number, work) * size_of[number]
+                written += made
+                # Gradients are added up: all but one are read once more, and their sum is written.
+                if len(others) > 1 and not self.folds:
+                    shared += len(others) * made
+            if work.kind == "group norm" or (work.kind == "batch norm" and walk.training):
+                again += sum(bytes_ for _, bytes_ in arriving)  # statistics first, in a kernel of their own
+        return read, written, again, shared
+
     def _clocks(self, kernel: _Fused, *, back: bool) -> float:
         """Clocks of all SMs together that Inductor's kernel needs, `back` included, however fast memory is."""
         walk, clocks = self.walk, 0.0
-        for number in kernel.members:
-            work = _work(walk.operations[number])
+        for number, work in kernel.works.items():
             if work.kind == "layer norm" and work.weights > 1:
                 clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + back]) * _rows(work, walk.images)
             elif work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
@@ -764,12 +765,6 @@ def _rows(work: Work, images: float) -> float:
 def _has_bias(work: Work) -> bool:
     """Whether a product has weights beyond its matrix."""
     return len(work.product) == 4 and work.kind == "linear" and work.weights > work.product[2] * work.product[3]
-
-
-def _work(operation: Operation) -> Work:
-    """The work of an operation that has some."""
-    assert operation.work is not None
-    return operation.work
 
 
 def _weight(work: Work) -> int:

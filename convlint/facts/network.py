@@ -77,8 +77,7 @@ class MemoryFacts:
                 for edge in self._edges
                 if edge.consumer in place
             ]  # fmt: skip
-            own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode,
-                            operations)  # fmt: skip
+            own = Footprint([self._layers[index] for index in indices], edges, self._runtime, self._mode, operations)
             networks.append((own, indices, [_workspace(self._estimates[index]) for index in indices]))
         return networks
 

@@ -440,7 +440,7 @@ class TargetFacts:
             return self._others[runtime]
         self._others[runtime] = other = TargetFacts(
             self.label, self.gpu, runtime, self.mode, mode_stated=self.mode_stated, allow=self.allow
-        )  # fmt: skip
+        )
         other.time_us, other.network_us, other.network = self.time_us, self.network_us, self.network
         other.step_us, other.layers = self.step_us, self.layers
         other.shared.update({name: value for name, value in self.shared.items() if name == "network"})

@@ -97,7 +97,7 @@ def wishes(findings: Iterable[Finding]) -> Iterator[Wish]:
 
 _MOST_GUESSED = 4  # channels up to which a layer that stands alone is taken for the first
 
-Claims = Mapping[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]]  # layer, field -> value, wishes
+Claims = dict[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]]  # layer, field -> value, wishes
 
 
 class StatedChanges:
@@ -165,13 +165,12 @@ def group_of(channels: Channels, layer: ConvLayer, index: int, field: str, value
 
     `index` is the layer's. The K of a depthwise convolution follows its C.
     """
-    if field == "K" and index in channels.written:
-        return channels.written[index], value
-    axis = channels.read.get(index, ())
+    own = field == "K" and index in channels.written
+    axis = ((channels.written[index], channels.times.get(index, 1)),) if own else channels.read.get(index, ())
     if len(axis) != 1:
         return None
     number, scale = axis[0]
-    if field == "K":
+    if field == "K" and not own:
         if not (layer.depthwise and layer.C and layer.K) or layer.K % layer.C:
             return None
         scale *= layer.K // layer.C
@@ -380,7 +379,7 @@ class _Attempt:
     def __init__(self, planner: EditPlanner, wishes: Sequence[Wish]) -> None:
         self.planner, self.wishes, self.network = planner, wishes, planner.network
         self.refused: dict[int, str] = {}
-        self.claims: dict[tuple[int | None, str], tuple[Scalar, tuple[int, ...]]] = {}
+        self.claims: Claims = {}
         self.numbers: dict[int, dict[int, list[int]]] = {}  # group -> width -> wishes
         self.following: list[tuple[int, int, str, Scalar]] = []  # what groups have to bring about: wish, layer, field
         self.together: dict[tuple[str, Scalar], dict[int, list[int]]] = {}  # what many layers get -> who wants it
@@ -391,6 +390,7 @@ class _Attempt:
             for field, value in wish.sets.items():
                 self._ask(number, index, field, value)
         self.widths = self._widths()
+        self.by_group = planner.channels.changes(self.network.layers, self.widths) if self.widths else {}
         self._follow()
         for (field, value), asking in self.together.items():
             (self._batch if field == "N" else self._layout)(asking, value)
@@ -431,23 +431,22 @@ class _Attempt:
 
     def _layout(self, asking: Mapping[int, Sequence[int]], layout: Scalar) -> None:
         """The layout is one for all layers that are connected, and for others that draw it from the same place."""
-        planner = self.planner
-        advised = {i: own for i, numbers in asking.items() if (own := [n for n in numbers if self._is_advised(n)])}
-        for index, numbers in advised.items():  # advice on the layout is for all of the network already
-            self._claim(tuple(numbers), (index,), "layout", layout)
-            self._touch(numbers, frozenset((index,)))
-        asking = {i: own for i, numbers in asking.items() if (own := [n for n in numbers if not self._is_advised(n)])}
-        codes = {self.wishes[n].finding.rule.code for numbers in asking.values() for n in numbers}
+        planner, others = self.planner, dict[int, list[int]]()
+        for index, numbers in asking.items():
+            for number in numbers:
+                if self.wishes[number].finding.advised:  # that is for all of the network already
+                    self._claim((number,), (index,), "layout", layout)
+                    self._touch((number,), frozenset((index,)))
+                else:
+                    others.setdefault(index, []).append(number)
+        codes = {self.wishes[number].finding.rule.code for numbers in others.values() for number in numbers}
         silenced = set[int]().union(*(planner.silenced.get(code, ()) for code in codes))
-        for company in planner.layouts.companies(layout, asking, planner.staying):
+        for company in planner.layouts.companies(layout, others, planner.staying):
             loose = [layers for layers in company.loose if silenced.isdisjoint(layers)]
             for layers in (company.layers, *loose):
                 self._claim(company.wishes, layers, "layout", layout)
             self._touch(company.wishes, company.layers)
             self.loose += loose
-
-    def _is_advised(self, number: int) -> bool:
-        return self.wishes[number].finding.advised
 
     def _claim(self, numbers: tuple[int, ...], layers: Iterable[int | None], field: str, value: Scalar) -> None:
         """Notes a value that these wishes want in these layers, or that another wish wants another one there."""
@@ -493,7 +492,6 @@ class _Attempt:
 
     def _follow(self) -> None:
         """Refuses wishes about several groups at once that the groups' new widths do not fulfil."""
-        self.by_group = self.planner.channels.changes(self.network.layers, self.widths) if self.widths else {}
         for number, index, field, value in self.following:
             if self.by_group.get(index, {}).get(field) != value:
                 self.refused.setdefault(number, f"{field} stays: it is made of other layers' channels")

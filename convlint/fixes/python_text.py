@@ -39,8 +39,6 @@ _FIELDS: Mapping[str, tuple[str, ...]] = {  # parameter -> the fields that it st
 }  # fmt: skip
 _PARAMETER = {field: name for name, fields in _FIELDS.items() for field in fields}
 _PARAMETER |= {f"Pad{axis}_end": "padding" for axis in _AXES}
-
-
 _COUNTING = {**CONVOLUTIONS, **LINEAR}
 
 
@@ -85,11 +83,8 @@ class Constructed:
             if (site := site_of(layer)) is not None:
                 self.built.setdefault(site, Built([], [])).layers.append(index)
         for number, operation in enumerate(network.operations):
-            if operation.sized and operation.span is not None:
-                site = ConstructorCall(operation.path, operation.span)
+            if (site := _site_of_operation(operation)) is not None:
                 self.built.setdefault(site, Built([], [])).operations.append(number)
-            elif (line := _line_of_view(operation)) is not None:
-                self.built.setdefault(line, Built([], [])).operations.append(number)
 
     @cached_property
     def channels(self) -> Channels:
@@ -113,12 +108,9 @@ class Statements:
 
     def _of_layer(self, index: int) -> Iterator[Statement]:
         layer, fields = self.network.layers[index], self.sets[index]
-        by_parameter: dict[str, set[Asked]] = {}
-        for field in fields:
-            if field not in _PARAMETER:
-                self.refused[index, field] = f"{field} is nothing that the code states where it constructs the layer"
-            else:
-                by_parameter.setdefault(_PARAMETER[field], set()).add((index, field))
+        for field in [field for field in fields if field not in _PARAMETER]:
+            self.refused[index, field] = f"{field} is nothing that the code states where it constructs the layer"
+        by_parameter = grouped((_PARAMETER[field], (index, field)) for field in fields if field in _PARAMETER)
         for parameter, asked in by_parameter.items():
             names = _FIELDS[parameter]
             names = names[3 - layer.dims :] if len(names) == 3 else names
@@ -136,12 +128,11 @@ class Statements:
             )  # fmt: skip
 
     def _of_widths(self, channels: Channels) -> None:
-        """Ties what changes with the same channels, adds what others have to state, and refuses what is incomplete."""
-        network, widths, asked_of = self.network, {}, dict[int, set[Asked]]()
+        """Ties what changes with the same channels, refuses what is incomplete, adds what others state."""
+        network, widths, asked_of = self.network, dict[int, int](), dict[int, set[Asked]]()
         for index, fields in self.sets.items():
             for field in fields.keys() & {"C", "K"}:
-                of = group_of(channels, network.layers[index], index, field, int(fields[field]))
-                if of is not None:
+                if (of := group_of(channels, network.layers[index], index, field, int(fields[field]))) is not None:
                     widths[of[0]] = of[1]
         follow = channels.changes(network.layers, widths)
         for index, fields in self.sets.items():
@@ -160,33 +151,38 @@ class Statements:
             if reason:
                 self.refused.update(dict.fromkeys(asked, f"{group.width} channels stay: {reason}"))
         self.tied += map(frozenset, asked_of.values())
-        wider = channels.widened(network, widths).operations
-        for number, before in enumerate(network.operations):
-            site = None if before.span is None else ConstructorCall(before.path, before.span)
-            together = site in self.constructed.built and bool(self.constructed.built[site].layers)
-            stated = {"out_channels" if together else OF_A_NORM: number}  # by one call: its out_channels are both's
-            line = _line_of_view(before)
-            if before.kind == "linear":
-                stated = {"in_features": before.inputs[0], "out_features": number}
-            elif line is not None and not before.sized:
-                site, stated = line, {_OF_A_VIEW: number}
-            for parameter, operation in stated.items() if before.sized or line is not None else ():
-                old, new = network.operations[operation].C, wider[operation].C
+        self.statements += self._of_operations(channels, widths, asked_of)
+
+    def _of_operations(
+        self, channels: Channels, widths: Mapping[int, int], asked_of: Mapping[int, set[Asked]]
+    ) -> Iterator[Statement]:
+        wider = channels.widened(self.network, widths).operations
+        for number, operation in enumerate(self.network.operations):
+            site = _site_of_operation(operation)
+            if operation.kind == "linear" and operation.sized:
+                stated = {"in_features": operation.inputs[0], "out_features": number}
+            elif operation.sized:
+                together = site is not None and bool(self.constructed.built[site].layers)
+                stated = {"out_channels" if together else OF_A_NORM: number}  # by one call: its out_channels are both's
+            else:
+                stated = {} if site is None else {_OF_A_VIEW: number}
+            for parameter, owner in stated.items():
+                old, new = self.network.operations[owner].C, wider[owner].C
                 if old == new or old is None or new is None:
                     continue
-                axis = channels.axes[operation] or ()
+                axis = channels.axes[owner] or ()
                 asked = set().union(*(asked_of.get(group, set()) for group, _ in axis if group in widths))
                 flattened = len(axis) == 1 and axis[0][1].denominator == 1  # behind a pixel shuffle it is a fraction
-                self.statements.append(
-                    Statement(
-                        site=site, parameter=parameter, old=(old,), new=(new,), asked=frozenset(asked),
-                        operation=number, of_each=int(axis[0][1]) if flattened else 1,
-                    )
+                yield Statement(
+                    site=site, parameter=parameter, old=(old,), new=(new,), asked=frozenset(asked),
+                    operation=number, of_each=int(axis[0][1]) if flattened else 1,
                 )  # fmt: skip
 
 
-def _line_of_view(operation: Operation) -> ConstructorCall | None:
-    """The line of the code that calls a view, which may state the channels; None for other operations."""
+def _site_of_operation(operation: Operation) -> ConstructorCall | None:
+    """Where the user's code constructs an operation with sizes of its own; of a view, the line that may state them."""
+    if operation.sized:
+        return None if operation.span is None else ConstructorCall(operation.path, operation.span)
     path, _, line = operation.where.rpartition(" at ")[2].rpartition(":")
     is_view = operation.kind in ("view", "resize") and (operation.work is None or operation.work.kind == "copy")
     if not is_view or not path or not line.isdecimal():
@@ -202,8 +198,7 @@ def site_of(layer: ConvLayer) -> ConstructorCall | None:
 
 def _groups_of(channels: Channels, layer: ConvLayer, index: int, field: str) -> list[int]:
     """The groups that a field of a layer depends on."""
-    follows = layer.depthwise and index not in channels.written
-    if field == "K" and not follows:
+    if field == "K" and (index in channels.written or not layer.depthwise):
         return [channels.written[index]] if index in channels.written else []
     return [number for number, _ in channels.read.get(index, ())]
 
@@ -239,29 +234,29 @@ class PythonEditor:
         statements = Statements(self._constructed, sets)
         refused, tied = dict(statements.refused), list(statements.tied)
         by_place = grouped(((statement.site, statement.parameter), statement) for statement in statements.statements)
-        places = []
-        in_code: list[str] = []
-        for (site, _), stated in by_place.items():
+        places, in_code = list[_ParameterEdit](), ""
+        for (site, parameter), stated in by_place.items():
             asked: frozenset[Asked] = frozenset().union(*(statement.asked for statement in stated))
             tied.append(asked)
-            rewrites = None if site is None else self._rewrites(site, stated[0])
-            if stated[0].parameter == _OF_A_VIEW and rewrites == _NOTHING:
-                continue
-            if site is not None and isinstance(rewrites, str):
-                reason = f"{site.path}:{site.span[0]}: {rewrites}"
+            if site is None:
+                reason = _nowhere(statements.network, stated[0])
             else:
-                reason = _unlike(statements, stated)
-            if site is not None and isinstance(rewrites, Rewrites) and not reason:
-                places.append(_ParameterEdit(site.path, rewrites, asked))
-            if reason:
-                in_code += [reason] if site is not None else []
-                refused |= {change: reason for change in asked if change not in refused}
+                rewrites = self._rewrites(site, stated[0])
+                if parameter == _OF_A_VIEW and rewrites == _NOTHING:
+                    continue
+                if isinstance(rewrites, str):
+                    reason = f"{site.path}:{site.span[0]}: {rewrites}"
+                elif not (reason := _unlike(statements, site, stated)):
+                    places.append(_ParameterEdit(site.path, rewrites, asked))
+                    continue
+                in_code = in_code or reason
+            refused |= {change: reason for change in asked if change not in refused}
         # A file that cannot be edited refuses its places, and with them whatever is tied to them in other files.
         while True:
             _spread(refused, tied)
             edits, failing = self._by_file([place for place in places if not place.asked & refused.keys()])
             if not failing:
-                return PythonEdits(edits, refused, next(iter(in_code), ""))
+                return PythonEdits(edits, refused, in_code)
             refused |= failing
 
     def _rewrites(self, site: ConstructorCall, statement: Statement) -> Rewrites | str:
@@ -284,16 +279,16 @@ class PythonEditor:
         given = argument(call, name, parameters or ())
         if given.unclear:
             return f"{name} {given.unclear}"
-        if given.value is None and parameters is not None and all(size == DEFAULTS.get(name) for size in statement.old):
+        if given.value is not None:
+            literals = _literals(given.value, statement)
+            if literals is None:
+                return f"{name} comes from {origin(source[0], given.value, site.path)}"
+            return Rewrites(literals, {})
+        if parameters is not None and all(size == DEFAULTS.get(name) for size in statement.old):
             new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
             return Rewrites({}, {call: {name: new}})
-        if given.value is None:
-            called = unparsed(call.func)[:60]
-            return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
-        literals = _literals(given.value, statement)
-        if literals is not None:
-            return Rewrites(literals, {})
-        return f"{name} comes from {origin(source[0], given.value, site.path)}"
+        called = unparsed(call.func)[:60]
+        return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
 
     def _by_file(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
         """The edits of all places by file; where a file cannot be edited, what depends on it is refused."""
@@ -312,29 +307,33 @@ class PythonEditor:
         return edits, failing
 
 
-def _unlike(statements: Statements, stated: list[Statement]) -> str:
+def _nowhere(network: Network, statement: Statement) -> str:
+    """Why nothing can be written that no line of the project is known to state."""
+    if statement.layer is not None:
+        return f"it is not known which line constructs {network.layers[statement.layer].name}"
+    name = network.operations[statement.operation or 0].name
+    return f"{name} has as many weights, and it is not known which line of the project says how many"
+
+
+_OTHERS: Mapping[str, str] = {  # what else one place may make, by the parameter that states its channels
+    OF_A_NORM: "constructs norms", "out_channels": "constructs norms", _OF_A_VIEW: "views maps",
+    **dict.fromkeys(LINEAR["Linear"], "constructs linear layers"),
+}  # fmt: skip
+
+
+def _unlike(statements: Statements, site: ConstructorCall, stated: list[Statement]) -> str:
     """Why one constructor call cannot state all that is wanted of it; empty if it can."""
-    network, first = statements.network, stated[0]
-    if first.site is None:
-        if first.layer is not None:
-            return f"it is not known which line constructs {network.layers[first.layer].name}"
-        name = network.operations[first.operation or 0].name
-        return f"{name} has as many weights, and it is not known which line of the project says how many"
-    built = statements.constructed.built[first.site]
-    where = f"{first.site.path}:{first.site.span[0]} constructs"
+    first, built, where = stated[0], statements.constructed.built[site], f"{site.path}:{site.span[0]}"
     if any((statement.old, statement.new) != (first.old, first.new) for statement in stated):
-        return f"{where} several layers, which would have to differ in {first.parameter}"
+        return f"{where} constructs several layers, which would have to differ in {first.parameter}"
     layers = {statement.layer for statement in stated}
     for index in built.layers:
         if index not in layers:
-            return f"{where} {network.layers[index].name} too, whose {first.parameter} would stay"
+            name = statements.network.layers[index].name
+            return f"{where} constructs {name} too, whose {first.parameter} would stay"
     operations = {statement.operation for statement in stated}
-    others = first.parameter in (OF_A_NORM, _OF_A_VIEW, "out_channels", *LINEAR["Linear"])
-    if others and not operations.issuperset(built.operations):
-        kind = "linear layers" if first.parameter in LINEAR["Linear"] else "norms"
-        if first.parameter == _OF_A_VIEW:
-            where, kind = f"{first.site.path}:{first.site.span[0]} views", "maps"
-        return f"{where} {kind} too that would stay as they are"
+    if first.parameter in _OTHERS and not operations.issuperset(built.operations):
+        return f"{where} {_OTHERS[first.parameter]} too that would stay as they are"
     return ""
 
 

@@ -200,7 +200,7 @@ class _Editor:
 
 def _without_bias(
     source: PythonSource, imports: ImportedNames, call: ast.Call, path: str, handed_on: frozenset[ast.AST]
-) -> Rewrites | str:  # fmt: skip
+) -> Rewrites | str:
     """The rewrites after which the call constructs no bias, or why there are none."""
     parameter = imports.bias_of(call)
     if parameter is None:

@@ -254,7 +254,7 @@ def _slopes(rows: _Rows, at: Vector, here: Sequence[float], constants: Iterable[
 
 def _followers(
     slopes: Sequence[Sequence[float]], constants: Iterable[int], depthwise: Sequence[bool]
-) -> dict[int, list[int]]:  # fmt: skip
+) -> dict[int, list[int]]:
     """The rows that follow each constant.
 
     None where all of them are depthwise layers: those have a factor of their own, and no clock of all other kernels

@@ -158,9 +158,7 @@ def _all_written(asked: Sequence[Wish], planner: EditPlanner) -> tuple[EditPlan,
     return plan, list(plan.refused)
 
 
-def _applicable(
-    result: NetworkResult, written: Container[int], reasons: Mapping[int, str]
-) -> NetworkResult:  # fmt: skip
+def _applicable(result: NetworkResult, written: Container[int], reasons: Mapping[int, str]) -> NetworkResult:
     """The result, each of whose fixes says whether it is written, and where it is not, why."""
     findings = []
     for finding in result.findings:

@@ -481,7 +481,7 @@ def _placed(error: InputError, source: Input) -> InputError:
 
 def check_read(
     network: Network, rulebook: Rulebook, job: Job, errors: list[InputError], on_promise: OnPromise | None = None
-) -> NetworkResult | None:  # fmt: skip
+) -> NetworkResult | None:
     """The check of a network as it runs, on its targets; what is wrong goes to `errors`. None where that ends it.
 
     `on_promise` gets each target and what all advice comes to on it.
@@ -567,9 +567,7 @@ def judged(
         **asked,
     )
     findings = (*result.findings, *silencer.of_comments(result.skipped))
-    result = replace(
-        result, findings=findings, suppressed=silencer.suppressed, until=silencer.until, calibrations=uses
-    )  # fmt: skip
+    result = replace(result, findings=findings, suppressed=silencer.suppressed, until=silencer.until, calibrations=uses)
     entries = {**silencing.known.entries, **baseline_of(findings)} if silencing.adopts else silencing.known.entries
     if len(entries) == len(silencing.known.entries):
         return result

@@ -33,10 +33,10 @@ class GroupReader(Struct, frozen=True):
 class ChannelGroup(Struct, frozen=True, kw_only=True):
     """Channels of several tensors whose number is the same everywhere, so that it can only change everywhere.
 
-    `writers` are the layers with this number as K, `readers` those with it in their C; `depthwise` are the readers
-    whose K and groups follow their C. `inputs` and `linear` are operations: the network's inputs with these channels,
-    and the linear layers that read or write them. A new width has to be a multiple of `multiple_of`. `fixed` has the
-    reasons why it cannot change at all; empty where it can.
+    `writers` are the layers with this number as K, or so many times it as `Channels.times` says; `readers` those with
+    it in their C; `depthwise` are the readers whose K and groups follow their C. `inputs` and `linear` are operations:
+    the network's inputs with these channels, and the linear layers that read or write them. A new width has to be a
+    multiple of `multiple_of`. `fixed` has the reasons why it cannot change at all; empty where it can.
     """
 
     width: int
@@ -64,7 +64,8 @@ class Channels(Struct, frozen=True, kw_only=True):
 
     groups: tuple[ChannelGroup, ...]
     axes: tuple[Axis | None, ...]
-    written: Mapping[int, int]  # layer -> the group that is its K, if one is
+    written: Mapping[int, int]  # layer -> the group that its K is, or is a multiple or a part of
+    times: Mapping[int, Scale]  # layer -> how many channels of K each of that group makes, where that is not one
     read: Mapping[int, Axis]  # layer -> the groups in its C
     parts: Mapping[int, Mapping[int, Scale]]  # `read` added up: layer -> group -> channels in C for each one
 
@@ -77,7 +78,7 @@ class Channels(Struct, frozen=True, kw_only=True):
         """The new C, K and groups of one layer."""
         result = {}
         if self.written.get(index) in widths:
-            result["K"] = widths[self.written[index]]
+            result["K"] = int(widths[self.written[index]] * self.times.get(index, 1))
         parts = self.parts.get(index, {})
         # The search for widths asks this very often: go through the smaller of the two mappings.
         fewer, more = (widths, parts) if len(widths) < len(parts) else (parts, widths)
@@ -110,7 +111,10 @@ class Channels(Struct, frozen=True, kw_only=True):
             work = operation.work
             if work is not None and any(scales[index] != 1 for index in (*operation.inputs, -1)):
                 work = _scaled(work, [scales[index] for index in operation.inputs], scales[-1])
-            operations.append(replace(operation, C=C, work=work))
+            part = operation.part
+            if part is not None and scales[-1] != 1:
+                part = _scaled(part, [scales[index] for index in operation.inputs], scales[-1])
+            operations.append(replace(operation, C=C, work=work, part=part))
         return replace(network, layers=layers, edges=edges, operations=tuple(operations))
 
 
@@ -132,6 +136,16 @@ def reshaping(operation: Operation) -> Scale:
     from fractions import Fraction  # which loads decimal: few networks have one
 
     return Fraction(1, operation.factor**2)
+
+
+def axis_of_part(axis: Axis, count: int) -> Axis:
+    """The channels of one of `count` equal parts of a tensor: its own groups, or so much of all of them."""
+    size = len(axis) // count
+    if size and axis == axis[:size] * count:
+        return axis[:size]
+    from fractions import Fraction
+
+    return tuple((number, scale * Fraction(1, count)) for number, scale in axis)
 
 
 def least_width(alignment: int, scale: Scale) -> int:
@@ -172,6 +186,7 @@ class _Walk:
         self.axes: list[Axis | None] = []
         self.width: list[int] = []
         self.parent: list[int] = []
+        self.ratio: list[Scale] = []  # how many channels of a segment there are for each of its parent
         self.reasons: list[tuple[int, Text]] = []
         self.fixed: dict[int, tuple[Axis, set[Text]]] = {}  # by the id of an axis, which is kept alive with it
         self.divisors: list[tuple[int, int]] = []
@@ -198,6 +213,8 @@ class _Walk:
         known = [axis for axis in axes if axis is not None]
         if kind == "linear" and known:
             return self._linear(number, operation, known[0])
+        if kind == "channel_pool" and known:  # of any number of channels
+            return self._fixed(self._fresh(operation.C), Text("{name} makes it", name=_named(operation)))
         if axes and len(known) == len(axes) and kind != "reshape":
             axis = self._kept(operation, known)
             self.parts += 0 if axis is None else len(axis)
@@ -213,10 +230,13 @@ class _Walk:
         if kind == "concat":
             joined = tuple(part for axis in axes for part in axis)
             return joined if C in (None, self._of(joined)) else None
-        if kind in ("pixel_shuffle", "pixel_unshuffle"):
-            by = reshaping(operation)
-            scaled = tuple((number, scale * by) for number, scale in axes[0])
-            is_whole = all((self.width[self.find(number)] * scale).denominator == 1 for number, scale in scaled)
+        if kind in ("pixel_shuffle", "pixel_unshuffle", "split"):
+            if kind == "split":
+                scaled = self._divided(axes[0], operation)
+            else:
+                by = reshaping(operation)
+                scaled = tuple((number, scale * by) for number, scale in axes[0])
+            is_whole = all((self.width[number] * scale).denominator == 1 for number, scale in scaled)
             return scaled if is_whole else None
         if kind == "view":
             times, more = divmod(C or 0, self._of(axes[0]))
@@ -233,6 +253,18 @@ class _Walk:
         if operation.groups > 1:
             self._divisible(wide[0], operation.groups, _named(operation))
         return wide[0]
+
+    def _divided(self, axis: Axis, operation: Operation) -> Axis:
+        """The axis of one of several equal parts; where each is a tensor of its own, all of these have one width."""
+        count = operation.factor
+        size = len(axis) // count
+        parts = [axis[at : at + size] for at in range(0, size * count, size or 1)] if len(axis) % count == 0 else []
+        sizes = [self._sizes(part) for part in parts]
+        if not parts or sizes != sizes[:1] * count:
+            return axis_of_part(axis, count)
+        for part in parts[1:]:
+            self._equal(parts[0], part, _named(operation))
+        return parts[0]
 
     def _opaque(self, operation: Operation, axes: list[Axis]) -> Axis | None:
         """A new axis, for an operation that may do anything; it and the inputs cannot change."""
@@ -305,7 +337,7 @@ class _Walk:
     def _divisible(self, axis: Axis, groups: int, name: str) -> None:
         """Makes every part of an axis a multiple of `groups`, so that their sum is one."""
         for number, scale in axis:
-            if self.width[self.find(number)] * scale % groups:
+            if self.width[number] * scale % groups:
                 self.fix(axis, Text("{name} has {groups} groups across it", name=name, groups=groups))
                 return
         for number, scale in axis:
@@ -316,6 +348,7 @@ class _Walk:
             return None
         self.width.append(width)
         self.parent.append(len(self.parent))
+        self.ratio.append(1)
         return ((len(self.parent) - 1, 1),)
 
     def _fixed(self, axis: Axis | None, reason: Text) -> Axis | None:
@@ -332,22 +365,46 @@ class _Walk:
 
     def _equal(self, known: Axis, other: Axis, name: str) -> None:
         """Unites the parts of two axes, one by one; if these do not match, neither axis can change."""
-        sizes = [[(self.width[self.find(number)], scale) for number, scale in axis] for axis in (known, other)]
-        if known is other or sizes[0] == sizes[1]:
-            for (first, _), (second, _) in zip(known, other, strict=True):
-                self.parent[self.find(second)] = self.find(first)
+        if known is other or self._sizes(known) == self._sizes(other):
+            for (first, times), (second, others) in zip(known, other, strict=True):
+                self._unite(first, times, second, others)
         else:
             for axis in (known, other):
                 self.fix(axis, Text("{name} joins it with channels that are composed in another way", name=name))
+
+    def _sizes(self, axis: Axis) -> list[Scale]:
+        """How many channels each part of an axis has."""
+        return [self.width[number] * scale for number, scale in axis]
+
+    def _unite(self, first: int, times: Scale, second: int, others: Scale) -> None:
+        """Unites two segments, so many channels of each of which are the same."""
+        root, other = self.find(first), self.find(second)
+        if root == other:
+            return
+        mine, theirs = times * self.ratio_of(first), others * self.ratio_of(second)
+        self.parent[other] = root
+        if mine != theirs:
+            from fractions import Fraction
+
+            self.ratio[other] = Fraction(mine) / Fraction(theirs)
 
     def _of(self, axis: Axis) -> int:
         return int(sum(self.width[number] * scale for number, scale in axis))
 
     def find(self, number: int) -> int:
         """The representative of the segments that are united with this one."""
-        while self.parent[number] != number:  # halves the path, so that the next search is shorter
-            self.parent[number] = number = self.parent[self.parent[number]]
+        while (parent := self.parent[number]) != number:  # halves the path, so that the next search is shorter
+            self.ratio[number] *= self.ratio[parent]
+            self.parent[number] = number = self.parent[parent]
         return number
+
+    def ratio_of(self, number: int) -> Scale:
+        """How many channels of a segment there are for each of its representative."""
+        ratio: Scale = 1
+        while self.parent[number] != number:
+            ratio *= self.ratio[number]
+            number = self.parent[number]
+        return ratio.numerator if ratio.denominator == 1 else ratio
 
     def result(self) -> Channels:
         """The groups, in the order in which they begin."""
@@ -355,9 +412,15 @@ class _Walk:
         for segment in range(len(self.parent)):
             number_of.setdefault(self.find(segment), len(number_of))
         own = [number_of[self.find(segment)] for segment in range(len(self.parent))]
+        ratios = [self.ratio_of(segment) for segment in range(len(self.parent))]
+
+        def grouped(axis: Axis) -> Axis:
+            return tuple([(own[segment], scale * ratios[segment]) for segment, scale in axis])
+
         count = len(number_of)
         written = {layer: own[axis[0][0]] for layer, axis in self.written.items()}
-        read = {layer: tuple((own[part], scale) for part, scale in axis) for layer, axis in self.read.items()}
+        times = {layer: by for layer, axis in self.written.items() if (by := ratios[axis[0][0]]) != 1}
+        read = {layer: grouped(axis) for layer, axis in self.read.items()}
         writers: list[list[int]] = [[] for _ in range(count)]
         for layer, group in written.items():
             writers[group].append(layer)
@@ -367,8 +430,10 @@ class _Walk:
                 readers[group][layer] = readers[group].get(layer, 0) + scale
         multiple = [1] * count
         for segment, divisor in self.divisors:
-            multiple[own[segment]] = lcm(multiple[own[segment]], divisor)
-        axes = tuple(None if axis is None else tuple((own[part], scale) for part, scale in axis) for axis in self.axes)
+            multiple[own[segment]] = lcm(multiple[own[segment]], least_width(divisor, ratios[segment]))
+        for layer, by in times.items():
+            multiple[written[layer]] = lcm(multiple[written[layer]], by.denominator)
+        axes = tuple(None if axis is None else grouped(axis) for axis in self.axes)
         for known in (*axes, *read.values()):
             for group, scale in known or ():
                 multiple[group] = lcm(multiple[group], scale.denominator)
@@ -394,9 +459,9 @@ class _Walk:
         )
         parts: dict[int, dict[int, Scale]] = {}
         for group, of_layers in enumerate(readers):
-            for layer, times in of_layers.items():
-                parts.setdefault(layer, {})[group] = times.numerator if times.denominator == 1 else times
-        return Channels(groups=groups, axes=axes, written=written, read=read, parts=parts)
+            for layer, by in of_layers.items():
+                parts.setdefault(layer, {})[group] = by.numerator if by.denominator == 1 else by
+        return Channels(groups=groups, axes=axes, written=written, times=times, read=read, parts=parts)
 
     def _follows(self, index: int) -> bool:
         layer = self.layers[index]

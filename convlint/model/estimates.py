@@ -112,9 +112,7 @@ class LayerEstimate(Struct, frozen=True, kw_only=True):
 
 
 # The parts of a step, in the order in which reports name those of equal time.
-Part = Literal[
-    "convolution", "linear", "attention", "normalisation", "pointwise", "copy", "pool", "optimizer", "other"
-]  # fmt: skip
+Part = Literal["convolution", "linear", "attention", "normalisation", "pointwise", "copy", "pool", "optimizer", "other"]
 PARTS: tuple[Part, ...] = get_args(Part)
 
 

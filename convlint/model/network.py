@@ -15,10 +15,11 @@ from convlint.model.runtime import Runtime
 
 # Each is an op of specs as well. `identity` is any operation that keeps all sizes; `resize` any that changes D, H and W
 # alone, such as a pool; `add` any elementwise one on several tensors; `view` makes one vector of each map, or keeps
-# it; `linear` multiplies all that it reads of an image, or of a pixel, with weights of its own; `reshape` is any other.
+# it; `linear` multiplies all that it reads of an image, or of a pixel, with weights of its own; `channel_pool` makes
+# one channel of all, such as their mean; `split` is one of `factor` equal parts of them; `reshape` is any other.
 OperationKind = Literal[
     "input", "conv", "identity", "batchnorm", "resize", "add", "concat", "pixel_shuffle", "pixel_unshuffle", "view",
-    "linear", "reshape",
+    "linear", "channel_pool", "split", "reshape",
 ]  # fmt: skip
 
 
@@ -33,7 +34,7 @@ BATCH_NORMS: Sequence[WorkKind] = ("batch norm", "frozen norm")
 
 # Views that hand on all of what they read in parts, whose gradients are joined in one kernel. `tensor_split` and its
 # kin are slices to autograd.
-SPLITS = frozenset(("chunk", "split", "split_with_sizes", "unbind"))
+SPLITS = frozenset(("channelsplit", "chunk", "split", "split_with_sizes", "unbind"))
 
 # A parameter of fp32 that is no scalar makes these fp32 under autocast, as ConvNeXt's layer scale does.
 PROMOTED: frozenset[WorkKind] = frozenset(("add", "multiply"))

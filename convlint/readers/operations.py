@@ -113,6 +113,10 @@ class Effect(Struct, frozen=True):
     groups: int = 1
 
 
+# Kinds of operations that messages name by what the model calls them, since they begin an axis of channels.
+NAMED: frozenset[OperationKind] = frozenset(("view", "linear", "channel_pool", "split"))
+
+
 class Operations:
     """The operations met so far, in order."""
 
@@ -330,6 +334,11 @@ def _sizes(shape: Shape | None, axis: int) -> dict[str, Any]:
     """C, D, H, W and `dims` of a tensor; a vector for each image counts as a map of one element."""
     if shape is None or not 2 <= len(shape) <= 5 or not 0 < axis < len(shape):
         return {"D": None}
-    space = [size for position, size in enumerate(shape) if position not in (0, axis)]
+    _, C, *space = channels_second(shape, axis)
     D, H, W = ([1] * 3 + space)[-3:]
-    return {"C": shape[axis], "D": D, "H": H, "W": W, "dims": len(space) or 2}
+    return {"C": C, "D": D, "H": H, "W": W, "dims": len(space) or 2}
+
+
+def channels_second(shape: Shape, axis: int) -> Shape:
+    """The sizes with that of the channels, which are on `axis`, behind the batch."""
+    return shape if axis == 1 else (shape[0], shape[axis], *shape[1:axis], *shape[axis + 1 :])

@@ -386,9 +386,7 @@ def verdicts(report: Report) -> Iterator[tuple[NetworkTotal, str]]:
     for total in every:
         but_compiled = is_to_compile(report, total.gpu)
         errors = has_errors(report, total.gpu)
-        if text := verdict(
-            total, asks_for_a_batch=total.gpu in batches, has_errors=errors, but_compiled=but_compiled
-        ):  # fmt: skip
+        if text := verdict(total, asks_for_a_batch=total.gpu in batches, has_errors=errors, but_compiled=but_compiled):
             yield total, text
         elif len(every) > 1:
             yield total, say("time per {step} unknown", step=step(total.mode))
@@ -418,7 +416,7 @@ def is_to_compile(report: Report, gpu: str) -> bool:
 
 def verdict(
     total: NetworkTotal, *, asks_for_a_batch: bool = False, has_errors: bool = False, but_compiled: bool = False
-) -> str:  # fmt: skip
+) -> str:
     """`45.7 ms of convolutions per training step, grade B; 38.0 ms with all of it`; empty where the time is unknown."""
     times = total.times
     if times is None:

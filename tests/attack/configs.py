@@ -129,7 +129,7 @@ CALIBRATIONS: dict[str, Write] = {
     "not_a_number": text(_HEAD + "[constants]\nbandwidth = { value = nan, rows = 1, spread = 0 }\n"),
     "no_time": text(_HEAD + "[constants]\nbandwidth = { value = 1e-300, rows = 1, spread = 0 }\n"),
     "no_launch": text(_HEAD + "[constants]\nlaunch_us = { value = -1000, rows = 1, spread = 0 }\n"),
-}  # fmt: skip
+}
 BASELINES: dict[str, Write] = {
     **NO_FILES,
     "sparse_3_gb": sparse,

@@ -130,7 +130,7 @@ def test_extend_from_pyproject_and_paths_relative_to_the_parent() -> None:
         ({"convlint.toml": 'extend = "\\u0000"'}, "convlint.toml:1:1: extend: "),
         ({"convlint.toml": 'extend = "p/pyproject.toml"', "p/pyproject.toml": "[project]"}, "has no table [tool."),
     ],
-)  # fmt: skip
+)
 def test_extends_that_lead_nowhere(files: dict[str, str], message: str) -> None:
     for path, text in files.items():
         write(path, text)

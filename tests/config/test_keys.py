@@ -485,7 +485,7 @@ _config_values = st.one_of(
     drawn_values,
     st.sampled_from(["CL102", "ALL", "error", "a100", "**", ["CL1"]]),
     st.just([{"layers": "*", "rules": "CL1", "reason": "x"}]),
-)  # fmt: skip
+)
 
 
 @pytest.mark.slow

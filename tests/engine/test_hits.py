@@ -286,7 +286,7 @@ def test_silencing_is_not_passed_on(tmp_path: Path) -> None:
         ({"groups": 4, "C": 96, "K": 96}, "CL404", ["CL401"]),
         ({"groups": 32, "C": 512, "K": 512}, None, ["CL404"]),  # 16 channels have fast kernels
     ],
-)  # fmt: skip
+)
 def test_precedence_of_the_built_in_rules(sizes: dict[str, object], speaks: str | None, silent: list[str]) -> None:
     fired = {finding.rule.code for finding in checked(BUILTIN, layer_of_evaluate("a", **sizes)).findings}
     assert speaks is None or speaks in fired
@@ -509,7 +509,7 @@ def test_errors_and_what_has_no_price_stand(one: Hit, severity: Severity) -> Non
 )
 def test_what_rests_on_a_dtype_that_nobody_stated(
     source: DtypeSource, sets: dict[str, int | str], severity: Severity
-) -> None:  # fmt: skip
+) -> None:
     flaw = Flaw(rule=RULE, case=replace(RULE.cases[-1], severity="warning"), places=(), message="m", set=sets)
     assert stated(flaw, ConvLayer(name="a", dtype_source=source)) == severity
     assert stated(flaw) == "warning"

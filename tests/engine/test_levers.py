@@ -286,7 +286,7 @@ def named(result: NetworkResult) -> set[tuple[str, int]]:
 
 @pytest.mark.parametrize(
     ("K", "groups"), [(1512, 63), (60, 33), (66, 33), (192, 33), (198, 33), (66, 3), (62, 31), (1000, 125), (90, 9)]
-)  # fmt: skip
+)
 def test_groups_and_vectors_are_both_served(K: int, groups: int) -> None:
     """1575 is a multiple of 63, and odd: nothing that fits tiles of 64 is near, so that nothing is said of these."""
     K = -(-K // groups) * groups

@@ -230,7 +230,7 @@ H200_LAYERS = [  # N, C, H, K, R, stride, groups, dtype, layout, cudnn.benchmark
     ((256, 288, 14, 288, 5, 2, 288, "bf16", "NHWC", False), (None, None, 42)),  # depthwise
     ((256, 83, 38, 40, 1, 1, 1, "bf16", "NHWC", False), (74, 76, None)),  # misaligned
     ((32, 3, 224, 48, 3, 2, 1, "fp16", "NCHW", False), (106, None, None)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("layer", "times"), H200_LAYERS)

@@ -58,7 +58,7 @@ LAYERS: dict[str, ConvLayer] = {
     "groups": conv(C=64, K=64, groups=4),
     "depthwise": conv(C=64, K=64, groups=64),
     "fp32": conv(dtype=Dtype.fp32, layout="NCHW"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("gpu", ["a100", "h100", "v100", "t4", "rtx-4090", "k80"])

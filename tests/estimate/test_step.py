@@ -390,7 +390,7 @@ def test_a_frozen_product_hands_its_gradient_on() -> None:
     forward, learns, hands_on = (
         step(which, EAGER, mode).parts["linear"]
         for which, mode in ((one, "inference"), (one, "training"), (frozen, "training"))
-    )  # fmt: skip
+    )
     assert forward < hands_on < learns
     assert hands_on / forward == pytest.approx(2, rel=0.2)
 

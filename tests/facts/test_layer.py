@@ -120,7 +120,7 @@ def test_every_meaning_is_there_once() -> None:
         ("", ("layer_percent", "network.time_us"), ("N", "C", "H", "W", "K", "dtype", "predicted time")),
         ("framework: pytorch", ("network.on_tensor_cores", "alignment"), ("dtype",)),
     ],
-)  # fmt: skip
+)
 def test_what_a_rule_lacks(runtime: str, names: tuple[str, ...], needs: tuple[str, ...]) -> None:
     assert facts("R: 3, S: 3", runtime=runtime).needs(frozenset(names)) == needs
 

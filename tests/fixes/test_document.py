@@ -369,7 +369,7 @@ NHWC: list[Asked] = [(0, "layout", "NHWC"), (2, "layout", "NHWC")]
         ("defaults: &d {N: 8}\n", "defaults: &d {N: 8, layout: NHWC}\n"),
         ("runtime:\n  tf32: true\n", "defaults: {layout: NHWC}\nruntime:\n  tf32: true\n"),
     ],
-)  # fmt: skip
+)
 def test_one_line_for_all(before: str, after: str) -> None:
     assert fixed(spec(before, FIRST, POOL, SECOND), *NHWC) == spec(after, FIRST, POOL, SECOND)
 

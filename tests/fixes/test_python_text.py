@@ -31,7 +31,7 @@ def network(**of_norm: Any) -> Network:
 def stated(statements: Statements) -> list[tuple[int, str, Any, Any]]:
     return [
         (each.site.span[0] if each.site else 0, each.parameter, each.old, each.new) for each in statements.statements
-    ]  # fmt: skip
+    ]
 
 
 def test_a_width_is_stated_by_all_that_share_it() -> None:

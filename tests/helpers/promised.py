@@ -16,7 +16,7 @@ RULEBOOK = load_rulebook()
 
 def promised(
     network: Network, gpu: str = "a100", mode: Mode = "training", **asked: Any
-) -> tuple[NetworkResult, Promise]:  # fmt: skip
+) -> tuple[NetworkResult, Promise]:
     promises: list[Promise] = []
     result = check_network(
         network, RULEBOOK, [Target(label=gpu, gpu=load_gpu(gpu))], mode,

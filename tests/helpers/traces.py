@@ -70,7 +70,7 @@ class TraceWriter:
 
     def operator(
         self, name: str, kernels: Iterable[tuple[str, float]], *tensors: tuple[str, Sequence[int]], **args: Any
-    ) -> None:  # fmt: skip
+    ) -> None:
         """A call of any operator, of which only its kernels and the (dtype, sizes) of its tensors are told."""
         self._call(name, kernels, _told(tensors) | args)
         self._now += 5

@@ -91,7 +91,7 @@ def begun(*widths: int) -> Any:
     """A network whose input is read by layers a, b, ... of these widths, and the numbers of their operations."""
     net = Builder()
     image = net.step("input", C=3)
-    return net, *(net.conv(name, image, 3, width) for name, width in zip("ab", widths, strict=False))
+    return net, *(net.conv(name, image, 3, width) for name, width in zip("abc", widths, strict=False))
 
 
 def of(channels: Channels, layer: int) -> ChannelGroup:
@@ -219,6 +219,89 @@ def test_pixel_unshuffles_scale() -> None:
     net.conv("b", net.step("pixel_unshuffle", a, C=60, factor=2), 60, 8)
     channels = net.channels
     assert channels.changes(net.layers, {channels.written[0]: 16}) == {0: {"K": 16}, 1: {"C": 64}}
+
+
+def test_a_split_has_a_share_of_each_channel() -> None:
+    net, a = begun(254)
+    net.conv("b", net.step("split", a, C=127, factor=2), 127, 8)
+    channels = net.channels
+    assert of(channels, 0).multiple_of == 2
+    assert channels.changes(net.layers, {channels.written[0]: 256}) == {0: {"K": 256}, 1: {"C": 128}}
+
+
+def test_the_parts_that_were_joined_have_one_width_to_be_split_again() -> None:
+    net, a, b = begun(60, 60)
+    net.conv("c", net.step("split", net.step("concat", a, b, C=120), C=60, factor=2), 60, 8)
+    channels = net.channels
+    assert of(channels, 0) == of(channels, 1)
+    assert channels.changes(net.layers, {channels.written[0]: 64}) == {0: {"K": 64}, 1: {"K": 64}, 2: {"C": 64}}
+
+
+def test_a_split_across_what_was_joined_has_a_share_of_both() -> None:
+    net, a, b = begun(24, 34)
+    net.conv("c", net.step("split", net.step("concat", a, b, C=58), C=29, factor=2), 29, 8)
+    channels = net.channels
+    assert [of(channels, number).multiple_of for number in (0, 1)] == [2, 2]
+    assert channels.changes(net.layers, {channels.written[1]: 40}) == {1: {"K": 40}, 2: {"C": 32}}
+
+
+def test_a_split_of_odd_widths_is_opaque() -> None:
+    net, a, b = begun(25, 33)
+    net.conv("c", net.step("split", net.step("concat", a, b, C=58), C=29, factor=2), 29, 8)
+    assert of(net.channels, 0).fixed == ("split op4 depends on it",)
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_what_is_added_to_half_of_the_channels_is_half_as_wide(first: int) -> None:
+    """A block of YOLO's: the convolution that writes 46 channels has to follow the one that writes 92."""
+    net, a = begun(92)
+    half = net.step("split", a, C=46, factor=2)
+    b = net.conv("b", half, 46, 46)
+    net.conv("c", net.step("add", *((half, b) if first else (b, half)), C=46), 46, 8)
+    channels = net.channels
+    number = channels.written[0]
+    assert number == channels.written[1]
+    group = of(channels, 0)
+    assert (group.width, group.multiple_of, group.fixed) == ((92, 2, ()) if first else (46, 1, ()))
+    width = 96 * group.width // 92
+    assert channels.changes(net.layers, {number: width}) == {0: {"K": 96}, 1: {"C": 48, "K": 48}, 2: {"C": 48}}
+
+
+def test_ratios_add_up_along_a_chain() -> None:
+    """A quarter of the first is added to half of the second and to the third, whose groups were apart before."""
+    net, a, b, c = begun(120, 60, 30)
+    quarter, half = net.step("split", a, C=30, factor=4), net.step("split", b, C=30, factor=2)
+    joined = net.step("add", half, c, C=30)
+    net.conv("d", net.step("add", joined, quarter, C=30), 30, 8, groups=10)
+    channels = net.channels
+    group = of(channels, 0)
+    assert group == of(channels, 1) == of(channels, 2)
+    assert (group.width, group.multiple_of) == (60, 20)
+    changed = channels.changes(net.layers, {channels.written[0]: 80})
+    assert changed == {0: {"K": 160}, 1: {"K": 80}, 2: {"K": 40}, 3: {"C": 40}}
+
+
+def test_what_a_shuffle_joins_follows_it() -> None:
+    net, a, b = begun(80, 20)
+    net.step("add", net.step("pixel_shuffle", a, C=20, factor=2), b, C=20)
+    channels = net.channels
+    assert channels.changes(net.layers, {channels.written[0]: 96}) == {0: {"K": 96}, 1: {"K": 24}}
+
+
+def test_a_pool_of_the_channels_fixes_what_it_makes_alone() -> None:
+    net, a = begun(60)
+    net.conv("b", net.step("channel_pool", a, C=1, where="mean at net.py:7"), 1, 8)
+    channels = net.channels
+    assert of(channels, 0).fixed == ()
+    assert [group.fixed for group in channels.groups if read_by(group) == {1: 1}] == [("mean at net.py:7 makes it",)]
+
+
+def test_gradients_of_parts_are_as_wide_as_the_part() -> None:
+    net, a = begun(60)
+    part = Work(kind="copy", op="slice", reads=(600,), writes=300)
+    net.conv("b", net.step("resize", a, C=60, part=part), 60, 8)
+    widened = net.channels.widened(net.network, {net.channels.written[0]: 64})
+    assert widened.operations[-2].part == replace(part, reads=(640,), writes=320)
 
 
 def test_what_is_opaque_fixes_what_it_reads_and_writes() -> None:

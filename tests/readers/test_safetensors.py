@@ -224,7 +224,7 @@ NEXT = {"dtype": "F16", "shape": [4], "data_offsets": [2304, 2312]}
         ({"n" * 501: NEXT}, "more than 500 characters, or not text"),
         ({"a\ud800.weight": NEXT}, "more than 500 characters, or not text"),
     ],
-)  # fmt: skip
+)
 def test_each_fault_of_a_header_is_told_with_its_place(tmp_path: Path, changes: Any, words: str) -> None:
     path = write(tmp_path / "m.safetensors", {"a.weight": SOUND, "b": NEXT, **changes}, 2312)
     assert words in message(path)

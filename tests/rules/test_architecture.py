@@ -140,7 +140,7 @@ def test_concurrent_kernels(gpu: str, expected: str) -> None:
             f"{CHAIN}, {{ name: sum, op: add, inputs: [a, c] }}, {fed('d', 'sum')}", id="a shortcut without a layer"
         ),
     ],
-)  # fmt: skip
+)
 def test_layers_that_wait_for_one_another_share_no_gpu(layers: str, gpu: str, mode: str) -> None:
     assert outcome("CL705", layers, gpu=gpu, mode=mode) == SILENT
 

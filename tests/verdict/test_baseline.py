@@ -338,7 +338,7 @@ WIDE = '{"convlint_baseline": 1, "findings": [], "x": "\u4e00"}'.encode()
         (b"[" * 1_000_001, "is larger than any baseline"),
         (b'{"convlint_baseline": ' + b"9" * 5000 + b"}", "holds a number that is too large"),
     ],
-)  # fmt: skip
+)
 def test_wrong_baselines_are_refused_with_their_place(content: bytes, message: str) -> None:
     Path("base.json").write_bytes(content)
     ran = convlint("check", "bad.yaml", "--baseline", "base.json", "-o", "json=out.json")

@@ -191,7 +191,7 @@ here = pytest.fixture(autouse=True)(prepared)
         (spec(SIZED + UNSIZED).replace("fp16", "bf16").replace("a100", "k80"), 1, "CL107"),
         (spec(SIZED + UNSIZED, top="mode: training\n").replace("fp16", "int8"), 1, ""),
     ],
-)  # fmt: skip
+)
 def test_a_network_of_which_nothing_could_be_priced_is_incomplete(text: str, code: int, says: str) -> None:
     Path("x.yaml").write_text(text)
     ran = convlint("check", "x.yaml", "-o", "concise")

@@ -99,7 +99,7 @@ def _or_nothing(subjects: Iterator[SubjectOrError], words: str, *, allow_empty: 
 
 def _summary(
     store: Store, weights: Weights, written: Sequence[outputs.Destination], *, known: int, most: int
-) -> Summary:  # fmt: skip
+) -> Summary:
     """The answer, while the tables are written."""
     tally, ledger = Tally(), Ledger(store.base, weighed=weights.path is not None)
     with ExitStack() as stack:

@@ -28,7 +28,7 @@ _NAMES = 5  # layers named in one message
 
 def run(
     paths: Sequence[str], models: Sequence[str] | None, options: Options, shown: Presentation, *, operations: bool
-) -> int:  # fmt: skip
+) -> int:
     """Writes the estimates of all layers in `paths` and `models` and returns the exit code. Raises UsageError.
 
     `operations`: the table has those between the convolutions too.

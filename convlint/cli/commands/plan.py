@@ -40,7 +40,7 @@ NOT_REACHED = 1  # exit code: the plan is made, but the time asked for is out of
 
 def run(
     source: Input, job: checking.Job, chosen: Options, wishes: Wishes, shown: Presentation, file: str | None
-) -> int:  # fmt: skip
+) -> int:
     """Writes the plan by the rules that are chosen, and the changed network to `file`; returns the exit code.
 
     Raises UsageError.
@@ -111,7 +111,7 @@ def _planned(source: Input, job: checking.Job, project: Project, wishes: Wishes)
                 errors += _without_time(network, target, mode, result)
     return Planned(
         path=source.name, plan=result, is_whole=is_whole, errors=tuple(errors), notes=tuple(notes), calibrations=uses
-    )  # fmt: skip
+    )
 
 
 def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, list[str]]:

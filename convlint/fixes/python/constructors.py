@@ -35,6 +35,7 @@ NORMS: Mapping[str, tuple[str, ...]] = {
     **{f"Lazy{kind}Norm{n}": () for kind in ("Batch", "Instance") for n in _DIMS},
     "SyncBatchNorm": ("num_features",),
     "GroupNorm": ("num_groups", "num_channels"),
+    "LayerNorm": ("normalized_shape",),
     "PReLU": ("num_parameters",),
 }
 LINEAR: Mapping[str, tuple[str, ...]] = {

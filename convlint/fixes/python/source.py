@@ -34,9 +34,7 @@ def by_columns(edit: CodeEdit, content: bytes) -> TextEdit:
         return content.count(b"\n", 0, offset) + 1, len(content[begin:offset].decode(encoding)) + 1
 
     (line, column), (end_line, end_column) = place(edit.start), place(edit.end)
-    return TextEdit(
-        path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new
-    )  # fmt: skip
+    return TextEdit(path=edit.path, line=line, column=column, end_line=end_line, end_column=end_column, text=edit.new)
 
 
 def fix_with_edits(fix: Fix, edits: Mapping[str, Iterable[Edit]], content: Callable[[str], bytes | None]) -> Fix:

@@ -15,7 +15,7 @@ from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS, is_frozen
 from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, SAME_OPS, channels_first
-from convlint.readers.operations import Effect, Operations, Shape, ValueOrigin, flattens, one_element
+from convlint.readers.operations import NAMED, Effect, Operations, Shape, ValueOrigin, flattens, one_element
 
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
 _ADD = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
@@ -63,7 +63,7 @@ class ModelOperations(Operations):
             return self.opaque(name, f"{kind} {name}", inputs, shape, work=work)
         if effect.kind == "linear":
             self.multiplied.setdefault(name, []).append(self.count)  # a layer that is called again has its weights
-        where = f"{kind} {name}" if effect.kind in ("view", "linear") else ""
+        where = f"{kind} {name}" if effect.kind in NAMED else ""
         return self.add(effect, name, inputs, shape, where, work=work)
 
     def _work(self, kind: str, layer: Node, given: Sequence[LayerTensor], after: Shape | None) -> Work | None:
@@ -182,11 +182,13 @@ def _dense(steps: ModelOperations, _: Node, before: Shape | None, after: Shape |
     return Effect("linear") if known else None
 
 
-def _reduction(steps: ModelOperations, config: Node, before: Shape | None, _: Shape | None) -> Effect | None:
-    if before is None or config.get("axis") is None:  # without an axis it reduces the channels too
+def _reduction(steps: ModelOperations, config: Node, before: Shape | None, after: Shape | None) -> Effect | None:
+    if before is None or after is None or config.get("axis") is None:  # without an axis it reduces all that there is
         return None
-    space = [axis for axis in range(1, len(before)) if axis != steps.axis(before)]
-    return Effect("resize") if _along(config, before) == space else None
+    reduced, channels = _along(config, before), steps.axis(before)
+    if reduced == [channels] and len(after) == len(before):
+        return Effect("channel_pool")
+    return Effect("resize") if reduced == [axis for axis in range(1, len(before)) if axis != channels] else None
 
 
 _RULES: Mapping[str, Rule] = {

@@ -370,9 +370,8 @@ def _given_shapes(inputs: dict[str, Shape | None], options: ReadOptions) -> dict
         else:
             continue
         if declared is not None and (
-            len(declared) != len(shape)
-            or any(a not in (None, b) for a, b in zip(declared, shape, strict=True))
-        ):  # fmt: skip
+            len(declared) != len(shape) or any(a not in (None, b) for a, b in zip(declared, shape, strict=True))
+        ):
             raise InputFault(f"input {name!r} is {text(declared)} in the file and cannot be {text(shape)}")
         shapes[name] = shape
     return shapes

@@ -339,9 +339,7 @@ def _integers(tensor: onnx.TensorProto) -> _Integers | None:
     return _Integers(values, list(tensor.dims)) if len(values) == count else None
 
 
-def _integers_of(
-    node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, _Integers]
-) -> list[int] | None:  # fmt: skip
+def _integers_of(node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, _Integers]) -> list[int] | None:
     """The integers that a node computes of shapes and constants; None for other nodes, and where they are unknown."""
     op, attributes = node.op_type, {attribute.name: attribute for attribute in node.attribute}
     stored = _integers(attributes["value"].t) if "value" in attributes else None

@@ -13,6 +13,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
 from convlint.readers.operations import (
+    NAMED,
     ConvFlow,
     ConvOutput,
     Effect,
@@ -236,7 +237,7 @@ def _any_axis(given: Given) -> Effect | None:
 
 
 def _reduction(given: Given) -> Effect | None:
-    """A reduction over axes of space alone; not of one channel, which would be of size 1 also when reduced.
+    """A reduction over axes of space alone, or over the channels; not of one channel, of size 1 in either case.
 
     Those that keep no axis of space are told by sizes that no other axis has.
     """
@@ -245,7 +246,12 @@ def _reduction(given: Given) -> Effect | None:
         others = [size for axis, size in enumerate(before) if axis not in (0, given.axis)]
         kept = after == (before[0], before[given.axis]) and {None, *after}.isdisjoint(others)
         return Effect("resize") if kept else None
-    return Effect("resize", given.axis) if _keeps_channels(given) and before and before[given.axis] != 1 else None
+    if before is None or given.axis >= len(before) or before[given.axis] == 1:
+        return None
+    pooled = (*before[: given.axis], 1, *before[given.axis + 1 :])
+    if after == pooled and None not in before[1:]:
+        return Effect("channel_pool", given.axis)
+    return Effect("resize", given.axis) if _keeps_channels(given) else None
 
 
 def _pool(given: Given) -> Effect | None:
@@ -299,6 +305,17 @@ def _reshape(given: Given) -> Effect | None:
     return Effect("view") if flattens(before, after) else None
 
 
+def _split(given: Given) -> Effect | None:
+    """Equal parts of the channels, as many as the node has outputs; whether all are equal is seen there."""
+    before, after, parts = given.before[0], given.after, len(given.node.output)
+    if before is None or after is None or len(after) != len(before) or parts < 2:
+        return None
+    along = given.number("axis", 0) % len(before)
+    whole, part = before[given.axis], after[given.axis]
+    fits = along == given.axis and whole is not None and part is not None and whole == parts * part
+    return Effect("split", given.axis, factor=parts) if fits else None
+
+
 def _product(given: Given) -> Effect | None:
     """A product of a map's channels, where they are on its last axis, with a matrix that is stored."""
     before, after = given.before[0], given.after
@@ -319,6 +336,7 @@ _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
     "SpaceToDepth": _unshuffle,
     "Squeeze": _one_element,
     "Unsqueeze": _one_element,
+    "Split": _split,
     **dict.fromkeys(("Reshape", "Flatten"), _reshape),
     **dict.fromkeys(("Gemm", "MatMul"), _product),
 }
@@ -397,6 +415,8 @@ class GraphOperations(Operations):
         shapes = [scope.shape(name) if trusted else None for name in node.output]
         before = [scope.shape(name) if trusted else None for name in read]
         effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read)))
+        if effect is not None and effect.kind == "split" and len(set(shapes)) > 1:
+            effect = None
         inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
@@ -418,8 +438,11 @@ class GraphOperations(Operations):
                 inputs = [number]  # the further outputs depend on the same inputs through the first
                 self._maps[written] = Map(number, 1)
             return
-        where = _label(node) if effect.kind in ("view", "linear") else ""
+        where = _label(node) if effect.kind in NAMED else ""
         number = self.add(effect, name, inputs, shapes[0], where, work=work)
+        if effect.kind == "split":
+            for part in node.output[1:]:
+                self._maps[part] = Map(self.add(effect, name, inputs, shapes[0], where), effect.axis, maps[0].composed)
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
@@ -520,9 +543,7 @@ class GraphOperations(Operations):
             for number in kept
         ]
 
-    def _composite(
-        self, last: int, readers: Sequence[Sequence[int]]
-    ) -> tuple[_Composite | None, Mapping[int, Work]]:  # fmt: skip
+    def _composite(self, last: int, readers: Sequence[Sequence[int]]) -> tuple[_Composite | None, Mapping[int, Work]]:
         """The composite that ends with an operation, if one does, and its works; only the last is read by others."""
         works: dict[int, Work] = {}
         names, sources = Counter[str](), {last}

@@ -1,20 +1,25 @@
 """Find what a file imports, directly and transitively: files of the repository, and modules outside of it.
 
-Imports are found with a regular expression, since parsing every file of a repository would take most of a run.
+Imports are found with a regular expression, since parsing every file of a repository would take most of a run. Files
+that import by a call are parsed: `import_module(f"archs.{name}")` imports any of the modules in `archs`.
 """
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from fnmatch import fnmatchcase
 from functools import cache, cached_property
 
 from msgspec import Struct
 
 from convlint.model.grouping import grouped
 from convlint.readers.python.project import FRAMEWORKS, Project
+from convlint.readers.python.source_file import SourceFile, dotted, last_name
+from convlint.readers.python.walking import every
 
 IMPORT = re.compile(
     rb"^(?:\xef\xbb\xbf)?[ \t]*(?:from[ \t]+([.\w]+)[ \t]+import[ \t]*(\([^)]*\)|(?:[^\n\\]|\\\r?\n|\\)*)"
@@ -22,7 +27,9 @@ IMPORT = re.compile(
     re.MULTILINE,
 )
 _COMMENT = re.compile(rb"#[^\n]*")
-_DYNAMIC = re.compile(rb"\b(?:import_module|__import__)\s*\(")
+BY_CALL = re.compile(rb"\b(?:import_module|__import__)\s*\(")
+_NAMES = re.compile(rb"['\"]([A-Za-z_]\w*(?:\.\w+)+)['\"]")
+_PERCENT, _BRACES = re.compile(r"%\w"), re.compile(r"\{[^{}]*\}")
 
 
 # Text of files that are run: a guard, or code of a program at the top level
@@ -75,12 +82,16 @@ def _plain(text: str) -> list[Import]:
 
 MOST_FILES = 1_500  # files of one closure; a larger one is cut, and its facts are marked incomplete
 # Libraries that folders of repositories are named after; an import that finds no file there means the library.
-_LIBRARIES = frozenset({"numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers"})
+_LIBRARIES = frozenset({
+    "numpy", "scipy", "sklearn", "cv2", "torchvision", "timm", "transformers", "triton", "onnx", "onnxruntime",
+    "openvino", "tensorrt", "ncnn", "coremltools", "wandb", "tensorboard", "cupy",
+})  # fmt: skip
 _MOST_ABOVE = 200  # files that lead to one, whose closures are asked
 # Libraries that import modules which a config names
 _MAKES_BY_NAME = frozenset({
     "detectron2", "hydra", "imp", "jsonargparse", "mmcv", "mmengine", "pkgutil", "pydoc", "runpy"
 })  # fmt: skip
+_BUILT = ("version", "_version", "_ext", "_C")  # names of modules that builds make, of versions and of C++
 _STANDARD = sys.stdlib_module_names | {"__future__"}
 
 
@@ -91,6 +102,7 @@ class Closure(Struct, frozen=True, kw_only=True):
     foreign: frozenset[str]  # full names of modules and of what is imported from them: torch.nn, torchvision.transforms
     missing: str = ""  # an import that must be of the repository, but has no file
     dynamic: str = ""  # a file that imports by a computed name
+    by_name: frozenset[str] = frozenset()  # files that may be meant by a name of which only the package is known
     cut: bool = False  # whether it has more than MOST_FILES files
 
 
@@ -101,6 +113,7 @@ class ProjectImports:
         self.project = project
         self.of = cache(lambda path: imports(project.content(path) or b""))  # none of a file that cannot be read
         self.closure, self._edge, self._reached = cache(self._closure), cache(self._edge_from), cache(self._programs_of)
+        self._named = cache(lambda path: tuple(self._named_in(path)))
         self._is_script = cache(lambda path: bool(_SCRIPT.search(project.content(path) or b"")))
         self._own: set[str] = set()
         self._folders: set[str] = set()
@@ -119,6 +132,10 @@ class ProjectImports:
     def may_be_own(self, name: str) -> bool:
         """Whether any file or folder of the repository has that name."""
         return name in self._own
+
+    def imports_any(self, path: str) -> bool:
+        """Whether a call in a file imports a module by a name that is unknown."""
+        return bool(self._edge(path).dynamic)
 
     def near(self, path: str) -> tuple[str, ...]:
         """Return the files that one imports directly."""
@@ -172,18 +189,24 @@ class ProjectImports:
 
     def _closure(self, path: str) -> Closure:
         """Return all files of a program that starts with `path`."""
-        files, foreign, missing, dynamic = {path: None}, set[str](), "", ""
+        files, foreign, by_name, missing, dynamic = {path: None}, set[str](), set[str](), "", ""
         waiting = [path]
         while waiting and len(files) < MOST_FILES:
             edge = self._edge(waiting.pop())
             foreign |= edge.foreign
+            by_name |= edge.by_name
             missing, dynamic = missing or edge.missing, dynamic or edge.dynamic
             new = [file for file in edge.files if file not in files]
             files.update(dict.fromkeys(new))
             waiting += new
+            if dynamic and not waiting:  # what imports by any name is mostly given one as a literal
+                waiting = [file for path in files for file in self._named(path) if file not in files]
+                by_name.update(waiting)
+                files.update(dict.fromkeys(waiting))
         return Closure(
-            files=tuple(files), foreign=frozenset(foreign), missing=missing, dynamic=dynamic, cut=bool(waiting)
-        )
+            files=tuple(files), foreign=frozenset(foreign), missing=missing, dynamic=dynamic,
+            by_name=frozenset(by_name), cut=bool(waiting),
+        )  # fmt: skip
 
     def _edge_from(self, path: str) -> Closure:
         """Return what the file at `path` imports directly."""
@@ -203,14 +226,67 @@ class ProjectImports:
                 above = [".".join(parts[:count]) for count in range(1, len(parts))]
                 near.update(dict.fromkeys(self._resolved(above, path)))
             elif not files and (level or self._is_own(binding.module.split(".")[0], path)):
-                if not missing and not _is_of_cython(names[0], path):
+                if not missing and not _is_built(names[0], path):
                     missing = f"{'.' * level}{binding.module} in {path}"
             elif not files:
                 foreign.add(f"{binding.module}.{attr}" if attr else binding.module)
         content = self.project.content(path) or b""
-        # Only a run knows the names of modules that a call imports.
-        by_call = (b"import_module" in content or b"__import__" in content) and _DYNAMIC.search(content) is not None
-        return Closure(files=tuple(near), foreign=frozenset(foreign), missing=missing, dynamic=path if by_call else "")
+        dynamic, by_name = "", dict[str, None]()
+        if (b"import_module" in content or b"__import__" in content) and BY_CALL.search(content) is not None:
+            for pattern in self._imported_by_call(path):
+                files = self._matching(pattern, path)
+                by_name.update(dict.fromkeys(files))
+                if not pattern or (not files and self.may_be_own(pattern.split(".")[0])):
+                    dynamic = path  # only a run knows the name
+                elif not files:
+                    foreign.add(pattern)
+        return Closure(
+            files=(*near, *(file for file in by_name if file not in near)), foreign=frozenset(foreign),
+            missing=missing, dynamic=dynamic, by_name=frozenset(by_name),
+        )  # fmt: skip
+
+    def _named_in(self, path: str) -> Iterator[str]:
+        """Yield the files of modules that literals of a file name: `"training.loss"`, `"training.loss.Loss"`."""
+        for full in dict.fromkeys(_NAMES.findall(self.project.content(path) or b"")):
+            module, _, name = full.rpartition(b".")
+            yield from self._resolved([full.decode()], path)
+            defines = re.compile(
+                rb"\b(?:class|def)\s+%s\b" % name
+            ).search  # which a file's name, as "train.py", does not
+            files = self._resolved([module.decode()], path)
+            yield from (file for file in files if defines(self.project.content(file) or b""))
+
+    def _imported_by_call(self, path: str) -> Iterator[str]:
+        """Yield the names of modules that calls import, with `*` for what only a run knows; '' for one that is any."""
+        file = self.project.file(path)
+        if file is None:
+            yield ""
+            return
+        package = {"__package__", "__name__"} if os.path.basename(path) == "__init__.py" else {"__package__"}
+        ours = {"__import__"} | {binding.name for binding in self.of(path) if binding.module == "importlib"}
+        for node in file.nodes[ast.Call]:
+            if last_name(node.func) in ("import_module", "__import__"):
+                name, *others = [*node.args, *(keyword.value for keyword in node.keywords)] or [None]
+                known = dotted(node.func).partition(".")[0] in ours
+                for value in _values_of(name, file) if isinstance(name, ast.Name) else [name]:
+                    pattern = _pattern(value, package) if known else ""
+                    # A relative name is of the package that another argument gives; a bare one may be any module.
+                    here = all(dotted(other) in package for other in others)
+                    yield pattern if (here if pattern[:1] == "." else "*" not in pattern.partition(".")[0]) else ""
+
+    def _matching(self, pattern: str, importer: str) -> list[str]:
+        """Return the files of all modules whose full name matches a pattern, in the folder nearest to the importer."""
+        name = pattern.lstrip(".")
+        parts, found = name.split("."), dict[str, list[str]]()
+        for path in self.project.paths if name else ():
+            names = path.replace(os.sep, "/").removesuffix(".py").removesuffix("/__init__").split("/")
+            above, last = names[: -len(parts)], names[-len(parts) :]
+            fits = len(last) == len(parts) and all(map(fnmatchcase, last, parts))
+            if fits and self.resolve(".".join(last), importer, len(pattern) - len(name)) == path:
+                found.setdefault("/".join(above), []).append(path)
+        here = importer.replace(os.sep, "/")
+        nearest = max(found, key=lambda folder: len(folder) if here.startswith(folder) else -1, default="")
+        return found.get(nearest, [])
 
     def _resolved(self, modules: Iterable[str], importer: str, level: int = 0) -> list[str]:
         paths = (self.resolve(module, importer, level) for module in modules)
@@ -231,9 +307,46 @@ class ProjectImports:
         )
 
 
-def _is_of_cython(module: str, importer: str) -> bool:
-    """Whether the repository has a module's source in Cython, in its place or beside the importer; it has no layers."""
+def _values_of(name: ast.Name, file: SourceFile) -> list[ast.expr | None]:
+    """Return what a file assigns to a name; None, as something unknown, if the name is bound in another way too."""
+    values: list[ast.expr | None] = [
+        node.value for node in file.nodes[ast.Assign] if [last_name(target) for target in node.targets] == [name.id]
+    ]
+    loops = [node for node in file.nodes[ast.For] if last_name(node.target) == name.id]
+    written = [node.iter.elts for node in loops if isinstance(node.iter, ast.List | ast.Tuple)]
+    nodes = every(file.tree)
+    bound = sum(isinstance(node, ast.Name) and node.id == name.id and isinstance(node.ctx, ast.Store) for node in nodes)
+    given = any(isinstance(node, ast.arg) and node.arg == name.id for node in nodes)
+    known = 0 < len(values) + len(written) == bound and not given
+    return [*values, *(value for items in written for value in items)] if known else [None]
+
+
+def _pattern(node: ast.expr | None, package: Collection[str]) -> str:
+    """Return a string that code computes, with `*` for unknown parts; names of the `package` leave a leading dot."""
+    match node:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(values=values):
+            return "".join(_pattern(value, package) for value in values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            return _pattern(left, package) + _pattern(right, package)
+        case ast.BinOp(left=ast.Constant(value=str(text)), op=ast.Mod()):
+            return _PERCENT.sub("*", text)
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return _BRACES.sub("*", text)
+        case ast.Name(id=name) | ast.FormattedValue(value=ast.Name(id=name)) if name in package:
+            return ""
+    return "*"
+
+
+def _is_built(module: str, importer: str) -> bool:
+    """Whether a build makes the module, which has no layers: by its name, or by source in Cython.
+
+    Such source is in the module's place or beside the importer.
+    """
     *_, last = parts = module.split(".")
+    if last in _BUILT:
+        return True
     here = folder = os.path.dirname(importer)
     while not os.path.exists(os.path.join(folder, *parts) + ".pyx"):
         if folder in ("", "/") or folder.endswith(".."):

@@ -67,7 +67,7 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "conv": "conv", "input": "input", "identity": "identity", "batchnorm": "batchnorm", "elementwise": "add",
     "concat": "concat", "pool": "resize", "resize_to": "resize", "upsample": "resize", "downsample": "resize",
     "pad": "resize", "crop": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle",
-    "declared": "reshape",
+    "channel_pool": "channel_pool", "split": "split", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _VIEWS = ("reshape", "view")
@@ -81,7 +81,8 @@ _WORK: Mapping[str, WorkKind] = {
     **dict.fromkeys(ACTIVATIONS, "activation"),
     "norm": "batch norm", "batchnorm": "batch norm", "frozenbatchnorm": "frozen norm", "layernorm": "layer norm",
     "groupnorm": "group norm", "instancenorm": "group norm", "softmax": "softmax", "attention": "attention",
-    "linear": "linear", "dense": "linear", "matmul": "product", "copy": "copy",
+    "linear": "linear", "dense": "linear", "matmul": "product", "copy": "copy", "channelpool": "reduce",
+    "glu": "activation",
     "mul": "multiply", "multiply": "multiply", "scale": "multiply", "maxpool": "max pool", "maxpooling": "max pool",
 }  # fmt: skip
 _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
@@ -182,9 +183,7 @@ def _fits_any_width(operation: Operation) -> bool:
     return work.kind in _OF_ANY_WIDTH and work.op not in _OF_TASKS
 
 
-def work_of(
-    op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any]
-) -> Work | None:  # fmt: skip
+def work_of(op: str, carrier: str, shape: Shape, inputs: Sequence[Shape], values: Mapping[str, Any]) -> Work | None:
     """The work of an entry that hands on `shape`, with its fields; unknown sizes count as 0.
 
     A linear layer has a bias unless it says that it has none. Attention reads queries, keys and values, or one tensor
@@ -412,7 +411,7 @@ _TAKEN_BY: Mapping[str, tuple[Collection[str], str]] = {
         "upsample, downsample, pixel_shuffle and pixel_unshuffle",
     ),
     "heads": (("attention", "matmul"), "attention and matmul"),
-    "groups": (("conv", _GROUP_NORM), "convolutions and groupnorm"),
+    "groups": (("conv", _GROUP_NORM, "split"), "convolutions, groupnorm, channel_split and glu"),
 }
 _OF_WINDOWS = frozenset((*NEUTRAL, *PADS, *SIZES[SIZES.index("T") :]))
 _WITHOUT_WINDOW = ("identity", "batchnorm", "elementwise", "concat")
@@ -539,7 +538,7 @@ class SpecGraph:
             if "K" in fields.values:  # C is then what it reads
                 fields.values["C"] = fields.values["K"]
         shape, dropped = latest(carried(op.carrier, name, inputs, fields, mapping, dims))
-        if op.carrier != "declared":
+        if op.carrier not in ("declared", "split"):
             _divide(shape, fields)
         self.feeding.update(dropped)
         self.wiring.note(op.carrier, op.text, shape, inputs, fields.values, factor_of(op.carrier, mapping))

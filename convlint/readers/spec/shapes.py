@@ -56,6 +56,8 @@ CARRIERS: Mapping[str, str] = {
     ),
     **dict.fromkeys(("upsample", "upsampling", "resize", "interpolate"), "upsample"),
     "downsample": "downsample",
+    "channelpool": "channel_pool",
+    **dict.fromkeys(("channelsplit", "glu"), "split"),
     **dict.fromkeys(("pixelshuffle", "depthtospace"), "pixel_shuffle"),
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
     "crop": "crop",
@@ -160,16 +162,21 @@ def _carried(
         if kind == "pixel_shuffle":
             return replace(base, C=_div("C", base.C, squared), H=_mul(base.H, factor), W=_mul(base.W, factor))
         return replace(base, C=_mul(base.C, squared), H=_div("H", base.H, factor), W=_div("W", base.W, factor))
+    if kind == "channel_pool":
+        return replace(base, C=1)
+    if kind == "split":
+        return replace(base, C=_div("C", base.C, factor_of(kind, mapping)))
     if kind == "pad":
         return replace(base, **{axis: _padded(getattr(base, axis), values, "Pad" + axis) for axis in "DHW"})
     return base
 
 
 def factor_of(kind: str, mapping: Mapping[str, Value]) -> int:
-    """The factor of a pixel shuffle along H and W; 1 for other operations. Raises InputFault."""
-    if kind not in ("pixel_shuffle", "pixel_unshuffle"):
+    """The factor of a pixel shuffle along H and W, or how many parts a split makes; else 1. Raises InputFault."""
+    if kind not in ("pixel_shuffle", "pixel_unshuffle", "split"):
         return 1
-    return integer("scale", mapping["scale"]) if "scale" in mapping else 2
+    key = "groups" if kind == "split" else "scale"
+    return integer(key, mapping[key]) if key in mapping else 2
 
 
 def _producers(inputs: Sequence[Shape]) -> tuple[int, ...]:

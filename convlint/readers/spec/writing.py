@@ -5,7 +5,7 @@ It writes what connects the layers; `entries` has the entries themselves.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from math import gcd, prod
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from convlint.files.located_yaml import flow
 from convlint.files.safe import clean, clean_path
-from convlint.model.channels import Channels, channels_of, reshaping
+from convlint.model.channels import Channels, axis_of_part, channels_of, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
@@ -32,7 +32,7 @@ from convlint.readers.spec.entries import (
     compact,
     entry_of,
     shared_by,
-)  # fmt: skip
+)
 from convlint.readers.spec.fields import MAX_SIZE, UNKNOWN
 from convlint.readers.spec.graph import ACTIVATIONS, OF_STEPS, elements_of
 from convlint.readers.spec.shapes import AGAIN, Shape, normalised, written_by
@@ -61,6 +61,8 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
         # The lengths are compared first, because joining the parts of many long axes takes memory.
         same_length = own is not None and len(own) == sum(map(len, known))
         return same_length and own == tuple([part for axis in known for part in axis])
+    if kind == "split":
+        return len(known) == 1 and own == axis_of_part(known[0], operation.factor)
     if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
         by = reshaping(operation)
         return own == tuple([(number, scale * by) for number, scale in known[0]])
@@ -124,7 +126,7 @@ class _Wiring:
 
     def __init__(
         self, network: Network, entries: Sequence[dict[str, Any]], items: SpecItems, *, states_step: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.layers, self.operations, self.entries, self.items = network.layers, network.operations, entries, items
         self.channels = channels_of(network)
         self.edges = {edge.consumer: edge for edge in network.edges}
@@ -149,8 +151,12 @@ class _Wiring:
             operation = self.operations[number]
             if number in self.views and (self.states_step or (use == "written" and operation.kind == "view")):
                 use = "passed through"
-            elif self.states_step:
-                use = _use_in_a_step(operation, use)
+            elif self.states_step and (
+                operation.kind == "input" or operation.work is not None or operation.part is not None
+            ):
+                use = "written"
+            elif self.states_step and use == "left out":
+                use = "passed through"
             if use == "written":
                 self.at.append([self._written(number, operation)])
             else:
@@ -168,14 +174,14 @@ class _Wiring:
                 raise CannotWire("what reads some of the layers is not known")
         return items.written
 
-    def _learning(self) -> dict[int | None, dict[str, bool]]:
+    def _learning(self) -> Mapping[int | None, Mapping[str, bool]]:
         """What is stated of norms that do not learn as what they read, which the reader of specs assumes."""
-        stated: dict[int | None, dict[str, bool]] = {}
+        stated = defaultdict[int | None, dict[str, bool]](dict)
         arrives, frozen = gradients(self.operations), list[bool]()
         for number, operation in enumerate(self.operations):
             if operation.layer is not None:
                 frozen.append(self.layers[operation.layer].frozen)
-            elif operation.work is not None and operation.work.kind == "linear":
+            elif _work_kind(operation) == "linear":
                 frozen.append(operation.frozen)
             else:
                 frozen.append(bool(operation.inputs) and all(frozen[index] for index in operation.inputs))
@@ -191,21 +197,19 @@ class _Wiring:
         So do, the second, activations between a vector and its linear layers, and the copy that a view may need.
         """
         views, vectors = set[int](), set[int]()
-        readers = grouped(
-            (index, number) for number, operation in enumerate(self.operations) for index in operation.inputs
-        )
-        for number in reversed(range(len(self.operations))):
-            own = [self.operations[index].work for index in readers.get(number, ()) if index not in views]
-            operation = self.operations[number]
-            is_view = operation.kind in ("reshape", "view") and operation.work is None and operation.part is None
-            if is_view and number in readers and all(work is not None and work.kind in _OF_CHANNELS for work in own):
+        operations = self.operations
+        readers = grouped((index, number) for number, operation in enumerate(operations) for index in operation.inputs)
+        for number, reading in sorted(readers.items(), reverse=True):  # what reads an operation decides on it
+            operation = operations[number]
+            is_free = operation.kind in ("reshape", "view") and operation.work is None and operation.part is None
+            feeds_linear = all(at in vectors or operations[at].kind == "linear" for at in reading)
+            if is_free and (
+                (feeds_linear and operation.kind == "view")
+                or all(at in views or _work_kind(operations[at]) in _OF_CHANNELS for at in reading)
+            ):
                 views.add(number)
-            following = readers.get(number, ())
-            if following and all(self.operations[at].kind == "linear" or at in vectors for at in following):
-                if operation.kind == "view" and operation.work is None:
-                    views.add(number)
-                elif operation.kind == "view" or _is_activation(operation):
-                    vectors.add(number)
+            elif feeds_linear and (operation.kind == "view" or _is_activation(operation)):
+                vectors.add(number)
         return views, vectors
 
     def _passed(self, operation: Operation) -> list[Shape]:
@@ -230,60 +234,76 @@ class _Wiring:
     def _fixed(self, shape: Shape) -> Shape:
         """The shape as a view of stated sizes, which keep what it reads and hands on as wide as it is."""
         sizes = {axis: getattr(shape, axis) for axis in ("C", *_AXES[(shape.dims or 2) - 1])}
-        return self._stated(f"{shape.source} view", "reshape", sizes, shape.dims or 2, [shape])
+        return self._stated(f"{shape.source} view", "reshape", sizes, [shape])
 
     def _carrier(self, number: int, operation: Operation) -> Shape:
         """Writes the item of an operation that is no convolution, if it needs one."""
-        axes, kind, dims = self.channels.axes, operation.kind, _dims_of(operation)
-        inputs = [shape for index in operation.inputs for shape in self.at[index]]
-        work = operation.work if self.states_step else None
-        own = operation.work.kind if operation.work is not None else ""
-        if (kind, own) == ("reshape", "group norm") and len(inputs) == 1:
-            # Without groups it says nothing of channels, but what it does to layouts costs convolutions their time.
-            fields = self.learning.get(number, NO_FIELDS)
-            return self._checked(work, self.items.put(operation.name, "groupnorm", inputs, fields))
+        kind, axes = operation.kind, self.channels.axes
         if kind == "input":
             return self._input(number, operation)
+        inputs = [shape for index in operation.inputs for shape in self.at[index]]
+        work = operation.work if self.states_step else None
+        if kind == "reshape" and _work_kind(operation) == "group norm" and len(inputs) == 1:
+            # Without groups it says nothing of channels, but what it does to layouts costs convolutions their time.
+            return self._checked(work, self.items.put(operation.name, "groupnorm", inputs, self.learning[number]))
+        if kind == "channel_pool" and len(inputs) == 1:
+            return self._checked(work, self.items.put(operation.name, kind, inputs))
         keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
-        if not keeps or (work is not None and any(_parts_read(work, inputs))):
-            op = "linear" if kind == "linear" else "reshape"
-            return self._sized(operation, op, inputs) if work is None else self._opaque(number, work, inputs)
-        shape, name = inputs[0], operation.name
-        try:
-            if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
-                layer = self.operations[operation.inputs[0]].layer
-                if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
-                    return shape  # it stands behind its convolution already
-                word, fields = _word_of(work), {**self._heads(work), **self.learning.get(number, NO_FIELDS)}
-                if (kind, work.kind) == ("batchnorm", "group norm"):
-                    word = "instancenorm"
-                    if work.op == "group_norm" and operation.C is not None:  # torch.onnx's, over a row for each group
-                        word, fields = "groupnorm", {"groups": operation.C, **fields}
-                return self._checked(work, self.items.put(name, word, inputs, fields))
-            joined = inputs if kind == "concat" else _distinct(inputs)
-            if kind in ("add", "concat") and work is not None:
-                of_one = work.kind == "activation"  # of a tensor and of what is made of it, as x * sigmoid(x)
-                return self._opaque(number, work, _distinct(inputs) if of_one else inputs)
-            if kind in ("add", "concat") and len(joined) > 1:
-                shape = self.items.put(name, kind, joined)
-            elif kind in ("pixel_shuffle", "pixel_unshuffle"):
-                shape = self.items.put(name, kind, inputs, {"scale": operation.factor})
-            if operation.groups > 1:
-                fields = {"groups": operation.groups, **self.learning.get(number, NO_FIELDS)}
-                shape = self.items.put(name, "groupnorm", [shape], fields)
-        except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
-            return self._sized(operation, "reshape", inputs) if work is None else self._opaque(number, work, inputs)
-        sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[dims - 1]}
-        pads = kind == "resize" and operation.work is not None and operation.work.kind == "copy"
-        if pads and (more := _added(shape, sizes)):
-            return self.items.put(name, "pad", [shape], {**_dims(dims, shape.dims), "padding": more})
-        if pads and work is not None and (steps := _steps(shape, sizes)):
-            return self.items.put(name, "downsample", [shape], {**_dims(dims, shape.dims), "scale": compact(steps)})
-        is_view = kind == "resize" and operation.work is None and self.states_step
+        if keeps and (work is None or not (kind in ("add", "concat") or any(_parts_read(work, inputs)))):
+            try:
+                shape = self._keeping(number, operation, work, inputs)
+            except InputFault:  # the network's own reader accepts sizes that do not fit together; a spec does not
+                pass
+            else:
+                return self._resizing(operation, work, shape) if kind == "resize" else shape
+        if work is not None:
+            return self._opaque(number, work, inputs)
+        return self._sized(operation, "linear" if kind == "linear" else "reshape", inputs)
+
+    def _keeping(self, number: int, operation: Operation, work: Work | None, inputs: list[Shape]) -> Shape:
+        """Writes an operation that keeps channels, with the groups that it has over them."""
+        kind, name, shape = operation.kind, operation.name, inputs[0]
+        if work is not None and kind in ("identity", "batchnorm") and operation.groups == 1:
+            layer = self.operations[operation.inputs[0]].layer
+            if kind == "batchnorm" and layer is not None and self.layers[layer].norm_follows:
+                return shape  # it stands behind its convolution already
+            word, fields = _word_of(work), {**self._heads(work), **self.learning[number]}
+            if (kind, work.kind) == ("batchnorm", "group norm"):
+                word = "instancenorm"
+                if work.op == "group_norm" and operation.C is not None:  # torch.onnx's, over a row for each group
+                    word, fields = "groupnorm", {"groups": operation.C, **fields}
+            return self._checked(work, self.items.put(name, word, inputs, fields))
+        if kind == "split":
+            word = "channel_split"
+            if work is not None and work.kind == "copy":  # all parts at once
+                inputs = [self._checked(work, self.items.put(f"{name} copy", "copy", inputs))]
+            elif work is not None:
+                word = "glu"
+            shape = self.items.put(name, word, inputs, {"groups": operation.factor})
+            return self._checked(work, shape) if word == "glu" else shape
+        joined = inputs if kind == "concat" else _distinct(inputs)
+        if kind in ("add", "concat") and len(joined) > 1:
+            shape = self.items.put(name, kind, joined)
+        elif kind in ("pixel_shuffle", "pixel_unshuffle"):
+            shape = self.items.put(name, kind, inputs, {"scale": operation.factor})
+        if operation.groups > 1:
+            shape = self.items.put(name, "groupnorm", [shape], {"groups": operation.groups, **self.learning[number]})
+        return shape
+
+    def _resizing(self, operation: Operation, work: Work | None, shape: Shape) -> Shape:
+        """Writes an operation that changes no sizes but those of positions."""
+        name, sizes = operation.name, _positions(operation)
+        fields = _dims(len(sizes), shape.dims)
+        if _work_kind(operation) == "copy":
+            if more := _added(shape, sizes):
+                return self.items.put(name, "pad", [shape], {**fields, "padding": more})
+            if work is not None and (steps := _steps(shape, sizes)):
+                return self.items.put(name, "downsample", [shape], {**fields, "scale": compact(steps)})
+        is_view = operation.work is None and self.states_step
         if is_view and elements_of(shape) == elements_of(replace(shape, **{"D": 1, "H": 1, **sizes})):
             return shape  # of the same elements, which other operations read as they are
         op = _POOLS.get(work.kind, "") if work is not None else "crop" if self.states_step else ""
-        return self._resized(name, shape, sizes, dims, op) if kind == "resize" else shape
+        return self._resized(name, shape, sizes, op)
 
     def _input(self, number: int, operation: Operation) -> Shape:
         """Writes an input of the network; one whose sizes are unknown, as it is no map, as a vector of its elements."""
@@ -322,83 +342,82 @@ class _Wiring:
         elements = self._of_image(elements_of(shape))
         if elements % C:
             raise CannotWork
-        return self._stated(f"{shape.source} view", "reshape", {"C": C, "H": elements // C, "W": 1}, 2, [shape])
+        return self._view(shape, C, elements // C)
 
-    def _vector(self, shape: Shape, elements: int) -> Shape:
-        """The shape as a view of so many elements, which are one vector for each image."""
-        sizes = {"C": self._of_image(elements), "H": 1, "W": 1}
-        return self._stated(f"{shape.source} view", "reshape", sizes, 2, [shape])
+    def _view(self, shape: Shape, C: int, H: int = 1, name: str = "") -> Shape:
+        sizes = {"C": C, "H": H, "W": 1}
+        return self._stated(f"{name or shape.source} view", "reshape", sizes, [shape])
 
     def _opaque(self, number: int, work: Work, inputs: list[Shape]) -> Shape:
         """Writes an operation whose channels nobody follows, over views of what it reads. Raises CannotWork."""
-        operation, name, kind = self.operations[number], self.operations[number].name, work.kind
-        fields = self.learning.get(number, NO_FIELDS)
         if not inputs or 0 in map(elements_of, inputs):
             raise CannotWork
         for at, count in enumerate(_parts_read(work, inputs)):
             if count:
-                inputs[at] = self._vector(inputs[at], count)
-        shape = inputs[0]
-        if kind == "linear" and len(work.product) == 4:
-            _, rows, C, K = work.product
-            of_map = rows == self._N and elements_of(shape) == rows * K
-            shape = shape if of_map else self._with_channels(shape, K)
-            if shape is inputs[0] and operation.kind == "reshape" and self.uses[operation.inputs[0]] == "written":
-                shape = self._fixed(shape)
-            axes = _AXES[(shape.dims or 2) - 1]
-            sizes = {"C": C, **{axis: 1 if of_map else getattr(shape, axis) for axis in axes}}
-            stated = {} if work.weights > C * K else {"bias": False}
-            if operation.frozen:
-                stated["frozen"] = True
-            return self._checked(work, self._stated(name, "linear", sizes, len(axes), [shape], stated=stated))
-        if kind == "attention" and len(work.product) == 4 and len(inputs) in (1, 3):
-            heads = self._heads(work)
-            inputs = [self._with_channels(shape, heads.get("heads", 1) * work.product[3]) for shape in inputs]
-            return self._checked(work, self.items.put(name, "attention", inputs, heads))
-        if kind == "reduce":
-            shape = self._with_channels(shape, self._of_image(work.writes))
-            return self._checked(work, self.items.put(name, "global_pool", [shape]))
-        if kind == "layer norm":
-            widths = [width for width in (work.weights // 2, work.weights) if width]
-            if widths and shape.C not in widths:
-                shape = self._with_channels(shape, widths[0])
-        elif kind == "copy" and number in self.vectors:
-            return self._checked(work, self.items.put(name, "copy", [shape]))
-        elif kind == "copy":
+                inputs[at] = self._view(inputs[at], self._of_image(count))
+        operation, kind, product, shape = self.operations[number], work.kind, work.product, inputs[0]
+        name = operation.name
+        if kind == "copy" and number not in self.vectors:
             shape = self._sized(replace(operation, part=None), "reshape", [shape], work.writes)
             return self.items.put(name, "copy", [shape])
+        if kind == "linear" and len(product) == 4:
+            shape = self._linear(operation, work, shape)
+        elif kind == "attention" and len(product) == 4 and len(inputs) in (1, 3):
+            heads = self._heads(work)
+            inputs = [self._with_channels(shape, heads.get("heads", 1) * product[3]) for shape in inputs]
+            shape = self.items.put(name, "attention", inputs, heads)
+        elif kind == "reduce":
+            shape = self._with_channels(shape, self._of_image(work.writes))
+            shape = self.items.put(name, "global_pool", [shape])
         elif kind == "product":
-            batch = self._of_image(work.product[0]) if len(work.product) == 4 else 0
+            batch = self._of_image(product[0]) if len(product) == 4 else 0
             shape = self._sized(operation, "matmul", inputs, work.writes, {"heads": batch} if batch > 1 else {})
-            return self._checked(work, shape)
         elif kind in ("max pool", "pool", "resize"):
-            sizes = {axis: _size(getattr(operation, axis)) for axis in _AXES[_dims_of(operation) - 1]}
-            return self._checked(work, self._resized(name, shape, sizes, _dims_of(operation), _POOLS[kind]))
+            shape = self._resized(name, shape, _positions(operation), _POOLS[kind])
         elif kind == "concat" or (kind in ("add", "multiply") and len(inputs) > 1):
-            alone = kind == "concat" and len(inputs) == 1
-            return self._checked(replace(work, kind="copy") if alone else work, self._joined(name, work, inputs))
-        elif elements_of(shape) != work.writes:  # a vector with a parameter
-            shape = self._vector(shape, work.writes)
-        return self._checked(work, self.items.put(name, _word_of(work), [shape], fields))
+            shape = self._joined(name, work, inputs)
+            if kind == "concat" and len(inputs) == 1:
+                work = replace(work, kind="copy")
+        else:
+            widths = [width for width in (work.weights // 2, work.weights) if width]
+            if kind == "layer norm" and widths and shape.C not in widths:
+                shape = self._with_channels(shape, widths[0])
+            elif kind not in ("layer norm", "copy") and elements_of(shape) != work.writes:  # a vector with a parameter
+                shape = self._view(shape, self._of_image(work.writes))
+            shape = self.items.put(name, _word_of(work), [shape], self.learning[number])
+        return self._checked(work, shape)
+
+    def _linear(self, operation: Operation, work: Work, shape: Shape) -> Shape:
+        """Writes a linear layer, which reads all of a map or each position of it."""
+        _, rows, C, K = work.product
+        of_map = rows == self._N and elements_of(shape) == rows * K
+        read = shape if of_map else self._with_channels(shape, K)
+        if read is shape and operation.kind == "reshape" and self.uses[operation.inputs[0]] == "written":
+            read = self._fixed(shape)
+        axes = _AXES[(read.dims or 2) - 1]
+        sizes = {"C": C, **{axis: 1 if of_map else getattr(read, axis) for axis in axes}}
+        stated = {} if work.weights > C * K else {"bias": False}
+        if operation.frozen:
+            stated["frozen"] = True
+        return self._stated(operation.name, "linear", sizes, [read], stated=stated)
 
     def _joined(self, name: str, work: Work, inputs: Sequence[Shape]) -> Shape:
         """Writes a sum, a product or a concatenation of tensors, over views of them where their sizes do not fit."""
         word = work.kind if work.kind == "concat" else "mul" if work.kind == "multiply" else "add"
-        if len(inputs) == 1 and word == "concat":  # with a parameter, as a class token is
+        if len(inputs) == 1:  # a concatenation with a parameter, as a class token is
             read, written = self._of_image(elements_of(inputs[0])), self._of_image(work.writes)
             C = gcd(read, written)
-            flat = self._stated(f"{name} view", "reshape", {"C": C, "H": read // C, "W": 1}, 2, inputs)
+            flat = self._view(inputs[0], C, read // C, name)
             return self.items.put(name, "pad", [flat], {"padding": [0, (written - read) // C, 0, 0]})
-        if len(inputs) > 1:
-            try:
-                fits = elements_of(after({"name": name, "op": word}, inputs, None)[0]) == work.writes
-            except InputFault:
-                fits = False
-            if not fits:
-                counts = [self._of_image(elements_of(shape)) for shape in inputs]
-                shared = min(counts)
-                inputs = [self._with_channels(shape, count if word == "concat" else shared)
-                          for shape, count in zip(inputs, counts, strict=True)]  # fmt: skip
+        try:
+            fits = elements_of(after({"name": name, "op": word}, inputs, None)[0]) == work.writes
+        except InputFault:
+            fits = False
+        if not fits:
+            counts = [self._of_image(elements_of(shape)) for shape in inputs]
+            shared = min(counts)
+            inputs = [self._with_channels(shape, count if word == "concat" else shared)
+                      for shape, count in zip(inputs, counts, strict=True)]  # fmt: skip
         return self.items.put(name, word, inputs)
 
     def _sized(
@@ -406,39 +425,34 @@ class _Wiring:
         stated: Mapping[str, Any] = NO_FIELDS,
     ) -> Shape:  # fmt: skip
         """Writes an item that states the sizes that it hands on."""
-        dims = _dims_of(operation)
         if op == "reshape" and not inputs:
-            inputs = [self.items.nothing(dims)]
+            inputs = [self.items.nothing(_dims_of(operation))]
         elif op == "reshape" and operation.part is not None:
             op = "split" if operation.part.op in SPLITS else "slice"
-        sizes = {axis: _size(getattr(operation, axis)) for axis in ("C", *_AXES[dims - 1])}
+        sizes = {"C": _size(operation.C), **_positions(operation)}
         if not elements:
             elements = operation.part.writes if operation.part is not None else sum(map(elements_of, inputs))
         stands = elements == self._N * prod(size or 0 for size in sizes.values())
         if self.states_step and not stands and op != "input" and len(inputs) == 1:
-            sizes, dims = {"C": self._of_image(elements), "H": 1, "W": 1}, 2  # it has more axes, or another batch
-        return self._stated(operation.name, op, sizes, dims, inputs, operation.where, stated)
+            sizes = {"C": self._of_image(elements), "H": 1, "W": 1}  # it has more axes, or another batch
+        return self._stated(operation.name, op, sizes, inputs, operation.where, stated)
 
     def _stated(
-        self, name: str, op: str, sizes: Mapping[str, int | None], dims: int, inputs: Sequence[Shape], where: str = "",
+        self, name: str, op: str, sizes: Mapping[str, int | None], inputs: Sequence[Shape], where: str = "",
         stated: Mapping[str, Any] = NO_FIELDS,
     ) -> Shape:  # fmt: skip
         known = {axis: size for axis, size in sizes.items() if size is not None}
         distinct = inputs if op == "matmul" else _distinct(inputs)
+        dims = len(sizes) - 1  # all but C
         fields = _dims(dims, distinct[0].dims if distinct else None) | known | dict(stated)
         return self.items.put(name, op, distinct, fields, where)
 
-    def _resized(
-        self, name: str, shape: Shape, sizes: Mapping[str, int | None], dims: int, op: str = ""
-    ) -> Shape:  # fmt: skip
+    def _resized(self, name: str, shape: Shape, sizes: Mapping[str, int | None], op: str = "") -> Shape:
         """Writes an item that resizes `shape`, unless it has these sizes and `op` is no pool; returns the new shape."""
-        if (
-            op in ("", "crop")
-            and dims == shape.dims
-            and all(getattr(shape, axis) == size for axis, size in sizes.items())
-        ):
+        is_same = len(sizes) == shape.dims and all(getattr(shape, axis) == size for axis, size in sizes.items())
+        if is_same and op in ("", "crop"):
             return shape
-        fields = _dims(dims, shape.dims)
+        fields = _dims(len(sizes), shape.dims)
         if not op and all(size == 1 for size in sizes.values()):
             return self.items.put(name, "global_pool", [shape], fields)
         written = [UNKNOWN if size is None else size for size in sizes.values()]
@@ -450,9 +464,8 @@ class _Wiring:
         incoming = self.at[operation.inputs[0]][0] if operation.inputs else None
         source = None if incoming is None else self._fitting(layer, incoming, self.edges.get(index), again=bool(runs))
         if runs:
-            if source is None:
-                source = self.items.nothing(layer.dims)
-            name = self.items.put(layer.name, AGAIN, [source], {"weights": runs[0]}).source
+            read = source or self.items.nothing(layer.dims)
+            name = self.items.put(layer.name, AGAIN, [read], {"weights": runs[0]}).source
         else:
             name = self._first(layer, index, source, operation.weights)
         runs.append(name)
@@ -460,12 +473,11 @@ class _Wiring:
             self.convs[index]["copied"] = False
         shape = replace(written_by(layer, index), source=name)
         if layer.norm_follows:
-            at = self.norms.get(number)
-            norm = None if at is None else self.operations[at]
-            of_instances = norm is not None and norm.work is not None and norm.work.kind == "group norm"
-            word = "instancenorm" if of_instances else "batchnorm"
-            title = norm.name if norm is not None else f"{name} norm"
-            shape = self.items.put(title, word, [shape], self.learning.get(at, NO_FIELDS))
+            at, word, title = self.norms.get(number), "batchnorm", f"{name} norm"
+            if at is not None:
+                title = self.operations[at].name
+                word = "instancenorm" if _work_kind(self.operations[at]) == "group norm" else word
+            shape = self.items.put(title, word, [shape], self.learning[at])
         return shape
 
     def _first(self, layer: ConvLayer, index: int, source: Shape | None, weights: int | None) -> str:
@@ -496,10 +508,8 @@ class _Wiring:
 
         It must neither learn a size that was unknown, nor find a mismatch where there was none, nor miss one.
         """
-        arriving = {
-            axis: getattr(layer, axis) if again or edge is None else getattr(edge, axis)
-            for axis in ("C", *_AXES[layer.dims - 1])
-        }
+        stated = layer if again or edge is None else edge
+        arriving = {axis: getattr(stated, axis) for axis in ("C", *_AXES[layer.dims - 1])}
         wrong = [axis for axis, size in arriving.items() if not _fits(getattr(layer, axis), size, getattr(shape, axis))]
         same_batch = again or layer.N is not None or shape.N is None
         if not wrong and same_batch:
@@ -507,15 +517,18 @@ class _Wiring:
         sizes = {axis: None if getattr(layer, axis) is None else size for axis, size in arriving.items()}
         C = sizes.pop("C")
         if "C" not in wrong and same_batch:
-            return self._resized(f"{layer.name} input", shape, sizes, layer.dims)
+            return self._resized(f"{layer.name} input", shape, sizes)
         self.outputs[shape.source] = None
         nothing = self.items.nothing(layer.dims)
-        return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, layer.dims, [nothing])
+        return self._stated(f"{layer.name} input", "reshape", {"C": C, **sizes}, [nothing])
+
+
+def _work_kind(operation: Operation) -> WorkKind | None:
+    return None if operation.work is None else operation.work.kind
 
 
 def _is_activation(operation: Operation) -> bool:
-    work = operation.work
-    return operation.kind == "identity" and operation.groups == 1 and (work is None or work.kind == "activation")
+    return operation.kind == "identity" and operation.groups == 1 and _work_kind(operation) in (None, "activation")
 
 
 _ABOUT = 0.01  # of the elements that an operation reads: a parameter of it is not counted
@@ -561,13 +574,6 @@ def _steps(shape: Shape, sizes: Mapping[str, int | None]) -> list[int]:
     return steps if fits else []
 
 
-def _use_in_a_step(operation: Operation, use: Use) -> Use:
-    """How an operation is written where all of a step is: views are passed through."""
-    if operation.work is not None or operation.part is not None or operation.kind == "input":
-        return "written"
-    return "passed through" if use == "left out" else use
-
-
 def _word_of(work: Work) -> str:
     """The op in a spec for work that keeps all sizes."""
     own = normalised(work.op)[0]
@@ -589,6 +595,11 @@ def _distinct(shapes: Sequence[Shape]) -> list[Shape]:
 
 def _dims_of(operation: Operation) -> int:
     return min(max(operation.dims, 1), 3)  # a spec knows no others
+
+
+def _positions(operation: Operation) -> dict[str, int | None]:
+    """The sizes of an operation's tensor along its axes of space."""
+    return {axis: _size(getattr(operation, axis)) for axis in _AXES[_dims_of(operation) - 1]}
 
 
 def _size(size: int | None) -> int | None:

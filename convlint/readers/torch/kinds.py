@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from convlint.model.network import BATCH_NORMS, PROMOTED, SPLITS, OperationKind, Work, WorkKind
-from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, elements
+from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, channels_second, elements
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
 DETACHES = frozenset(("aten::detach", "aten::detach_"))  # no gradient goes back through them
@@ -99,7 +101,8 @@ class OperatorCall(NamedTuple):
     `reads`: the shapes of the activations among its arguments, in order; `different`: how many distinct tensors these
     are; `tensors`: how many arguments are tensors, with constants; `at`: which of these is the first activation.
     `written`: the shape of its first result. `argument` returns an argument by its name in the schema: None where it
-    is absent, and an object of another type where its value is not known.
+    is absent, and an object of another type where its value is not known. `axes`: which axis of each activation has
+    the channels, where not all have them behind the batch.
     """
 
     reads: Sequence[Shape]
@@ -108,18 +111,57 @@ class OperatorCall(NamedTuple):
     at: int
     written: Shape
     argument: Callable[[str], Any]
+    axes: Sequence[int] = ()
+
+    @property
+    def are_last(self) -> bool:
+        """Whether the channels of all that it reads are on the last axis."""
+        return all(axis == len(shape) - 1 for axis, shape in zip(self.axes or self._second, self.reads, strict=True))
+
+    @property
+    def _second(self) -> Sequence[int]:
+        return (1,) * len(self.reads)
+
+    def turned(self) -> OperatorCall:
+        """The same call of tensors whose channels are behind the batch, where all have them on the last axis."""
+        rank = len(self.reads[0])
+
+        def argument(name: str) -> Any:
+            value = self.argument(name)
+            if name != "dim":
+                return value
+            if isinstance(value, (list, tuple)):
+                return [_turned(axis, rank) for axis in value]
+            return _turned(0 if value is None else value, rank)
+
+        reads = [channels_second(shape, len(shape) - 1) for shape in self.reads]
+        written = channels_second(self.written, len(self.written) - 1)
+        return self._replace(reads=reads, written=written, argument=argument, axes=())
+
+
+def _turned(axis: Any, rank: int) -> Any:
+    """Where an axis is once the last one stands behind the first."""
+    return axis if not isinstance(axis, int) or axis % rank == 0 else (axis + 1) % rank or 1
 
 
 def effect_of(name: str, call: OperatorCall) -> Effect:
     """The effect of an operator that is no convolution."""
+    behind_batch = not any(axis != 1 for axis in call.axes)
     if role(name) == NORM:
-        return _NORM
-    short = plain(name)
+        return _NORM if behind_batch else OPAQUE
+    short, axis = plain(name), 1
     rule = _RULES.get(short)
+    if rule is None or not all(len(shape) in _RANKS for shape in (*call.reads, call.written)):
+        return OPAQUE
+    if short in _OF_THE_LAST_AXIS or not (behind_batch or rule is _moved):
+        if not call.are_last or short in _OF_SPACE:
+            return OPAQUE
+        call, axis = call.turned(), len(call.written) - 1
     shapes = (*call.reads, call.written)
-    known = all(len(shape) in _RANKS and shape[1] is not None for shape in shapes)
+    known = all(shape[1] is not None for shape in shapes)
     same_rank = short in _OF_ANY_RANK or all(len(shape) == len(call.written) for shape in shapes)
-    return rule(short, call) if rule is not None and known and same_rank else OPAQUE
+    effect = rule(short, call) if known and same_rank else OPAQUE
+    return effect if axis == 1 or effect is OPAQUE else replace(effect, axis=axis)
 
 
 def plain(name: str) -> str:
@@ -149,7 +191,7 @@ def _pointwise(_: str, call: OperatorCall) -> Effect:
 
 def _larger(name: str, call: OperatorCall) -> Effect:
     """`max` and `min` of two tensors are pointwise; those of one tensor reduce."""
-    return _pointwise(name, call) if call.tensors > 1 else OPAQUE
+    return _pointwise(name, call) if call.tensors > 1 else _reduced(name, call)
 
 
 def _unchanged(_: str, call: OperatorCall) -> Effect:
@@ -179,21 +221,49 @@ def _padded(_: str, call: OperatorCall) -> Effect:
 
 
 def _reduced(_: str, call: OperatorCall) -> Effect:
-    """A reduction over axes of space, which keeps its axes, or keeps none."""
+    """A reduction over axes of space, which keeps its axes, or keeps none; or over the channels, which keeps them."""
     axes, rank = call.argument("dim"), len(call.reads[0])
     axes = [axes] if isinstance(axes, int) else axes
     if not isinstance(axes, (list, tuple)) or not axes or not all(isinstance(axis, int) for axis in axes):
         return OPAQUE
     reduced = {axis % rank for axis in axes}
     keeps = call.argument("keepdim") is True or (0 not in reduced and len(call.written) == 2)
+    if reduced == {1} and keeps and len(call.reads) == 1:
+        return Effect("channel_pool")
     return _RESIZED if keeps and 1 not in reduced and _alone(call) else OPAQUE
 
 
 def _multiplied(name: str, call: OperatorCall) -> Effect:
-    """A product of vectors, one for each image, with a matrix that is no activation."""
-    shapes = (*call.reads, call.written)
-    of_vectors = len(call.reads) == 1 and call.tensors > 1 and all(len(shape) == 2 for shape in shapes)
-    return Effect("linear") if of_vectors and call.at == (name == "addmm") else OPAQUE
+    """A product of the channels with a matrix that is no activation."""
+    known = len(call.reads) == 1 and call.tensors > 1 and call.reads[0][2:] == call.written[2:]
+    return Effect("linear") if known and call.at == (name == "addmm") else OPAQUE
+
+
+def _layer_norm(_: str, call: OperatorCall) -> Effect:
+    """A norm over the channels alone."""
+    sizes = call.argument("normalized_shape")
+    known = isinstance(sizes, (list, tuple)) and len(sizes) == 1
+    return _IDENTITY if known and _alone(call) and call.reads[0] == call.written else OPAQUE
+
+
+def _moved(name: str, call: OperatorCall) -> Effect:
+    """A permutation that moves the channels alone, before or behind the axes of space."""
+    rank = len(call.reads[0])
+    if name == "permute":
+        order = call.argument("dims")
+    else:
+        order, ends = list(range(rank)), (call.argument("dim0"), call.argument("dim1"))
+        if not all(isinstance(end, int) for end in ends):
+            return OPAQUE
+        first, second = ends
+        order[first], order[second] = order[second], order[first]
+    if not isinstance(order, (list, tuple)) or not all(isinstance(axis, int) for axis in order):
+        return OPAQUE
+    channels = call.axes[0] if call.axes else 1
+    order = [axis % rank for axis in order]
+    others = [axis for axis in order if axis != channels]
+    moved = order.index(channels)
+    return Effect("identity", moved) if others == sorted(others) and moved in (1, rank - 1) else OPAQUE
 
 
 def _sliced(name: str, call: OperatorCall) -> Effect:
@@ -206,6 +276,17 @@ def _sliced(name: str, call: OperatorCall) -> Effect:
     start, end, stride = map(call.argument, ("start", "end", "step"))
     to_the_end = end is None or (isinstance(end, int) and end >= _TO_THE_END)
     return _IDENTITY if name == "slice" and start in (None, 0) and to_the_end and stride in (None, 1) else OPAQUE
+
+
+def _divided(name: str, call: OperatorCall) -> Effect:
+    """Equal parts of the channels, and a gate, which makes one of two."""
+    axis, whole, part = call.argument("dim"), _channels(call.reads[0]), _channels(call.written)
+    axis = (-1 if name == "glu" else 0) if axis is None else axis
+    sizes = call.argument("split_sizes") if name == "split_with_sizes" else call.argument("split_size")
+    known = isinstance(axis, int) and axis % len(call.written) == 1 and len(call.reads) == 1
+    if not known or not 0 < part < whole or whole % part or (isinstance(sizes, (list, tuple)) and len(set(sizes)) > 1):
+        return OPAQUE
+    return Effect("split", factor=whole // part)
 
 
 def _concatenated(_: str, call: OperatorCall) -> Effect:
@@ -268,8 +349,12 @@ _SPATIAL = (
 _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
     "pixel_shuffle": ("pixel_shuffle", "upscale_factor"), "pixel_unshuffle": ("pixel_unshuffle", "downscale_factor"),
 }  # fmt: skip
-_REDUCTIONS = ("mean", "sum", "amax", "amin")
-_OF_ANY_RANK = VIEWED.union(_REDUCTIONS)
+_REDUCTIONS = ("mean", "sum", "amax", "amin", "var", "std", "linalg_vector_norm", "norm", "logsumexp")
+_PRODUCTS, _LAYER_NORMS = ("linear", "addmm", "mm"), ("layer_norm", "native_layer_norm", "rms_norm")
+_PADS, _GROUP_NORMS = ("pad", "constant_pad_nd"), ("group_norm", "native_group_norm")
+_OF_THE_LAST_AXIS = frozenset((*_PRODUCTS, *_LAYER_NORMS))
+_OF_SPACE = frozenset((*_SPATIAL, *_PADS, *_GROUP_NORMS, *_SHUFFLES))  # all have the channels behind the batch
+_OF_ANY_RANK = VIEWED.union(_REDUCTIONS, ("max", "min"))
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(("max", "min"), _larger),
@@ -277,11 +362,14 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(VIEWED, _viewed),
     **dict.fromkeys(_SPATIAL, _spatial),
     **dict.fromkeys(_REDUCTIONS, _reduced),
-    **dict.fromkeys(("linear", "addmm", "mm"), _multiplied),
+    **dict.fromkeys(_PRODUCTS, _multiplied),
+    **dict.fromkeys(_LAYER_NORMS, _layer_norm),
+    **dict.fromkeys(("permute", "transpose"), _moved),
     **dict.fromkeys(("slice", "narrow"), _sliced),
-    **dict.fromkeys(("pad", "constant_pad_nd"), _padded),
+    **dict.fromkeys(_PADS, _padded),
+    **dict.fromkeys(("chunk", "split", "split_with_sizes", "glu"), _divided),
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
-    **dict.fromkeys(("group_norm", "native_group_norm"), _group_norm),
+    **dict.fromkeys(_GROUP_NORMS, _group_norm),
     **dict.fromkeys(
         ("expand", "expand_as"), lambda _, call: _RESIZED if call.reads[0][1] == call.written[1] else OPAQUE
     ),
@@ -297,6 +385,7 @@ _WORK: Mapping[str, WorkKind] = {
             "_native_batch_norm_legit_no_training _batch_norm_impl_index _batch_norm_with_update _batch_norm_no_update",
             "layer norm": "layer_norm native_layer_norm rms_norm _fused_rms_norm",
             "group norm": "group_norm native_group_norm instance_norm",
+            "activation": "glu",
             "add": "add sub rsub subtract",
             "multiply": "mul multiply div divide true_divide",
             "concat": "cat concat concatenate stack",
@@ -356,6 +445,8 @@ def work_of(
     if runs_nothing(name, argument) or any(size is None for shape in shapes for size in shape):
         return None
     kind = _WORK.get(short, "activation" if short in POINTWISE or short in ("max", "min") else "unknown")
+    if short in ("max", "min") and len(written) > 1:  # along an axis, with the positions of what it found
+        kind, written = "reduce", written[:1]
     if kind == "batch norm" and trains and is_frozen(name, argument):
         kind = "frozen norm"
     if "dropout" in short or (kind == "multiply" and len(reads) == 1 and not any(map(elements, constants))):

@@ -15,11 +15,13 @@ from convlint.model.location import Span
 from convlint.model.network import Edge, Operation, Work, unique_name
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
 from convlint.readers.operations import (
+    NAMED,
     ConvOutput,
     Effect,
     Shape,
     ValueOrigin,
     axis_fields,
+    channels_second,
     elements,
     is_first,
     with_shared_weights,
@@ -228,6 +230,7 @@ class TracedOperations:
         self.whole = True  # the work of each is known
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
+        self._axes: list[int] = []  # the one of the channels in each tensor
         self._number_of: dict[Hashable, int] = {}
         # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
         # becomes an operation when it first is.
@@ -253,6 +256,7 @@ class TracedOperations:
         numbers = [self._number(key) for key in reads]
         known = tuple(number for number in numbers if number is not None)
         plain = len(call.arrives) == dims + 2 and all(number is None for number in numbers[1:])
+        plain = plain and all(self._axes[number] == 1 for number in known)
         text = "" if plain else _at("convolution", where())
         if not plain and known:
             arrives = (None, call.arrives[-dims - 1], *call.arrives[-dims:])
@@ -313,7 +317,8 @@ class TracedOperations:
             return
         shapes = [self._shapes[number] for number in numbers]
         at = found.index(numbers[0])
-        effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), at, shape, argument))
+        axes = [self._axes[number] for number in numbers]
+        effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), at, shape, argument, axes))
         short = plain(name)
         states = short in VIEWED and effect.kind == "resize"  # such a view may state the channels
         located = effect.kind in _LOCATED or states or effect.groups > 1 or len(written) > 1
@@ -332,7 +337,9 @@ class TracedOperations:
             if number is None:
                 self._multiplied.setdefault(base_of(key), []).append(first)
         for (key, shape), part in zip(written[1:], parts[1:], strict=True):
-            if effect != OPAQUE:
+            if effect.kind == "split":
+                self._number_of[key] = self._add(effect, short, shape, inputs, where=text, part=part)
+            elif effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text
             else:
                 sources = inputs if len(inputs) == 1 else (first,)
@@ -417,12 +424,13 @@ class TracedOperations:
         dims, D, H, W = 2, None, None, None
         if 2 <= len(shape) <= 5:
             dims = len(shape) - 2 or 2
-            C, *_ = shape[1:]
-            D, H, W = (1, 1, 1, *shape[2:])[-3:]
+            _, C, *space = channels_second(shape, effect.axis)
+            D, H, W = (1, 1, 1, *space)[-3:]
         self._shapes.append(shape)
+        self._axes.append(effect.axis)
         sized = C is not None and any(C in constant for constant in constants)
         # made for so many channels, with weights or without
-        norm = effect.kind in ("batchnorm", "linear") or name == "group_norm"
+        norm = effect.kind in ("batchnorm", "linear") or name in ("group_norm", "layer_norm")
         place = built() if sized or norm else None
         self._noted.append(
             Operation(
@@ -436,7 +444,7 @@ class TracedOperations:
         return number
 
 
-_LOCATED = frozenset(("reshape", "view", "linear", "add", "concat"))  # kinds that messages name, with their line
+_LOCATED = NAMED | {"reshape", "add", "concat"}  # kinds that messages name, with their line
 
 
 def _at(operator: str, line: str) -> str:

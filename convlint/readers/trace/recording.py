@@ -230,7 +230,7 @@ class _Reading:
 
     def _arguments(
         self, operator: str, places: Mapping[str, int], values: Mapping[str, Any]
-    ) -> Mapping[str, OperatorArgument]:  # fmt: skip
+    ) -> Mapping[str, OperatorArgument]:
         """The arguments of a call. Equal ones are shared, since every step runs the same layers."""
         signature = repr((operator, *(values.get(key) for key in _SIGNATURE)))
         arguments = self.arguments.get(signature)

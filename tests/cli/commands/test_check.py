@@ -44,7 +44,7 @@ folder = pytest.fixture(autouse=True)(prepared)
         (["layer", "--pad", "1,2,3"], "padding: must be one number, 2, or 4 sides, not 3"),
         (["layer", "-H", "2147483649"], "H: 2147483649 is larger than 2^31"),
     ],
-)  # fmt: skip
+)
 def test_wrong_usage_is_refused_with_a_suggestion(arguments: list[str], message: str) -> None:
     ran = convlint(*arguments)
     assert (ran.code, ran.out) == (2, "")

@@ -28,9 +28,11 @@ class Graph:
         self.nodes: list[Any] = []
         self.tensors: list[Any] = []
 
-    def node(self, op: str, *inputs: str, **attributes: Any) -> str:
+    def node(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        """The name of the new node and of its first output; the others are `name_1` and so on."""
         name = f"{op}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, list(inputs), [name], name=name, **attributes))
+        written = [name, *(f"{name}_{number}" for number in range(1, outputs))]
+        self.nodes.append(helper.make_node(op, list(inputs), written, name=name, **attributes))
         return name
 
     def constant(self, *sizes: int) -> str:
@@ -75,7 +77,7 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("AveragePool", {"kernel_shape": [3, 3]}, [], "resize", 12, 6, 4),
     ("GlobalAveragePool", {}, [], "resize", 12, 1, 1),
     ("ReduceMean", {}, [[2, 3]], "resize", 12, 1, 1),
-    ("ReduceMean", {}, [[1]], "reshape", 1, 8, 6),
+    ("ReduceMean", {}, [[1]], "channel_pool", 1, 8, 6),
     ("ReduceMean", {}, [[1, 2, 3]], "reshape", 1, 1, 1),
     ("ReduceMean", {"keepdims": 0}, [[2, 3]], "resize", 12, 1, 1),
     ("ReduceMean", {"keepdims": 0}, [[1, 3]], "reshape", 8, 1, 1),
@@ -101,7 +103,7 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("MatMul", {}, [(6, 10)], "reshape", 12, 8, 10),
     ("Concat", {"axis": 1}, [(2, 4, 8, 6)], "reshape", 16, 8, 6),
     ("GridSample", {}, [(2, 8, 6, 2)], "reshape", 12, 8, 6),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("op", "attributes", "constants", "kind", "C", "H", "W"), NODES)
@@ -125,7 +127,7 @@ def test_operators(
     assert (operation.C, operation.H, operation.W) == (C, H, W)
     assert operation.inputs == (len(network.operations) - 2,)
     assert operation.output
-    assert operation.where == (f"{op} {name}" if kind in ("reshape", "view") else "")
+    assert operation.where == (f"{op} {name}" if kind in ("channel_pool", "reshape", "view") else "")
     assert operation.factor == (2 if "pixel" in kind else 1)
 
 
@@ -153,7 +155,7 @@ def test_a_group_normalisation_divides(tmp_path: Path) -> None:
     graph = Graph()
     normed = graph.node(
         "GroupNormalization", graph.conv("x", 3, 12), graph.constant(4), graph.constant(4), num_groups=4
-    )  # fmt: skip
+    )
     known = [value(normed, [2, 12, 8, 6])]  # onnx infers nothing here
     network = graph.read(tmp_path, graph.conv(normed, 12, 5), value_info=known)
     assert (named(network, normed).kind, named(network, normed).groups) == ("identity", 4)
@@ -369,6 +371,22 @@ def test_shuffles_of_several_runs_of_channels(tmp_path: Path) -> None:
         "CRD": ["pixel_shuffle"] * 3,
         "DCR": ["reshape", "reshape", "pixel_shuffle"],
     }
+
+
+@pytest.mark.parametrize(
+    ("axis", "sizes", "free"), [(1, (6, 6), True), (-3, (4, 4, 4), True), (1, (4, 8), False), (2, (4, 4), False)]
+)
+def test_equal_parts_of_the_channels_follow_them(tmp_path: Path, axis: int, sizes: tuple[int, ...], free: bool) -> None:
+    graph = Graph()
+    first = graph.node("Split", graph.conv("x", 3, 12), graph.numbers(*sizes), axis=axis, outputs=len(sizes))
+    parts = [first, *(f"{first}_{number}" for number in range(1, len(sizes)))]
+    read = [graph.conv(part, C if axis != 2 else 12, 5) for part, C in zip(parts, sizes, strict=True)]
+    groups = channels_of(graph.read(tmp_path, *read)).groups
+    (stem,) = [group for group in groups if 0 in group.writers]
+    assert bool(stem.fixed) != free
+    if free:
+        assert stem.multiple_of == len(sizes)
+        assert [reader.times * len(sizes) for reader in stem.readers] == [1] * len(sizes)
 
 
 def test_quantized_maps_pass_through(tmp_path: Path) -> None:
@@ -612,7 +630,7 @@ def test_a_product_has_its_batch_whatever_stands_at_the_left(
         (lambda graph, y: graph.node("Relu", y), False),
     ],
     ids=["softmax", "resize", "layer norm", "parts of one", "scale", "instance norm", "number", "shift", "relu"],
-)  # fmt: skip
+)
 def test_autocast_runs_in_32_bits_what_it_would_in_pytorch(
     tmp_path: Path, node: Callable[[Graph, str], str], in_32_bits: bool
 ) -> None:

@@ -218,7 +218,7 @@ def test_what_nothing_reads_is_an_output_unless_nothing_is_wired_to_it() -> None
         ("A, NORM, GROUPS", [False, False, True]),
         ("A, NORM, RELU, READS, B, NORM", [False, False, False, True, False, False]),
     ],
-)  # fmt: skip
+)
 def test_a_convolution_that_stands_alone_does_so_with_its_norm(entries: str, outputs: list[bool]) -> None:
     alone = "C: 61, H: 9, W: 9, K: 61, kernel_size: 3"
     of = {
@@ -561,7 +561,7 @@ def test_heads_queries_and_keys(stated: str, reads: tuple[int, ...], product: tu
         ("op: attention, heads: 5", "heads = 5 does not divide C = 12"),
         ("op: relu, heads: 2", "heads: of attention and matmul alone"),
         ("op: groupnorm, groups: 5", "groups = 5 does not divide C = 12"),
-        ("op: layernorm, groups: 2", "groups: of convolutions and groupnorm alone"),
+        ("op: layernorm, groups: 2", "groups: of convolutions, groupnorm, channel_split and glu alone"),
         ("op: relu, K: 13", "K = 13, but t hands on C = 12"),
         ("op: relu, stride: 2", "stride: of convolutions, pools and padding alone"),
         ("op: norm, kernel_size: [3, 3]", "kernel_size: of convolutions, pools and padding alone"),

@@ -117,6 +117,8 @@ def test_a_residual_block_is_a_line_for_each_convolution_norm_and_sum() -> None:
         ("concat", {}, []),
         ("pixel_shuffle", {"C": 15, "factor": 2, "sizes": (32, 32)}, ["name: op2, op: pixel_shuffle, scale: 2"]),
         ("pixel_unshuffle", {"C": 240, "factor": 2, "sizes": (8, 8)}, ["name: op2, op: pixel_unshuffle, scale: 2"]),
+        ("channel_pool", {"C": 1}, ["name: op2, op: channel_pool"]),
+        ("split", {"C": 20, "factor": 3}, ["name: op2, op: channel_split, groups: 3"]),
         ("reshape", {"C": 20, "sizes": (None, 8)}, ["name: op2, op: reshape, C: 20, W: 8"]),
         ("reshape", {"C": None, "sizes": (None, None)}, ["name: op2, op: reshape"]),
     ],
@@ -280,7 +282,7 @@ def test_what_stands_before_the_only_layer_has_its_batch() -> None:
         Operation(kind="input", name="x", **size),
         Operation(kind="identity", name="relu", inputs=(0,), work=work, **size),
         Operation(kind="conv", name="a", inputs=(1,), layer=0, C=4, H=7, W=7, output=True),
-    )  # fmt: skip
+    )
     assert back(Network(path="n", layers=(layer,), operations=operations, whole=True)).whole
 
 

@@ -53,7 +53,7 @@ message = partial(refusal, read)
 )  # fmt: skip
 def test_every_convolution_as_forward_hooks_see_it(
     tmp_path: Path, name: str, shape: tuple[int, ...], decompose: bool
-) -> None:  # fmt: skip
+) -> None:
     module = getattr(torch_nets, name)()
     path = exported(tmp_path, module, shape, decompose=decompose)
     expected = torch_nets.hooked(module, torch.zeros(shape))
@@ -61,7 +61,7 @@ def test_every_convolution_as_forward_hooks_see_it(
     assert errors == ()
     assert [
         {key: getattr(layer, key) for key in want} for layer, want in zip(network.layers, expected, strict=True)
-    ] == expected  # fmt: skip
+    ] == expected
     assert [layer.node for layer in network.layers] == [want["name"] for want in expected]
     assert network.runtime.framework == "pytorch"
 
@@ -223,7 +223,7 @@ NODE = "model.json: graph_module.graph.nodes[0]"
         (program([{**node(0), "metadata": {"nn_module_stack": []}}]), "nn_module_stack must be text, not a list"),
         (program([{**node(0), "inputs": [{"name": [], "arg": {}}]}]), f"{NODE}.inputs[0].name must be text"),
     ],
-)  # fmt: skip
+)
 def test_each_fault_of_a_program_is_told_with_its_place(tmp_path: Path, content: Any, words: str) -> None:
     network, _ = read(str(written(tmp_path / "m.pt2", program([node(0)]))), ReadOptions())
     assert len(network.layers) == 1

@@ -63,7 +63,7 @@ def test_operators_are_parts_of_a_step(operator: str, part: str) -> None:
 )  # fmt: skip
 def test_bytes_that_operators_move(
     operator: str, dims: list[object], types: list[str], values: list[str], moved: int
-) -> None:  # fmt: skip
+) -> None:
     assert work_of(operator, (dims, types, values), 2).moved == moved
 
 

@@ -53,7 +53,7 @@ LAYERS: dict[str, ConvLayer] = {
     "volume": conv(N=4, C=32, K=40, D=9, T=3, H=28, W=28, Z=9, dtype=Dtype.fp16),
     "depthwise": conv(N=16, C=64, K=64, groups=64),
     "transposed": conv(N=4, C=256, K=96, H=16, W=16, R=4, S=4, U=2, V=2, pad=(1, 1), op="conv_transpose"),
-}  # fmt: skip
+}
 TEMPLATE = Environment(
     loader=PackageLoader("convlint.reporters.page"), autoescape=True, undefined=StrictUndefined
 ).from_string('{% from "tiles.svg.j2" import tiles %}{{ tiles(drawing) }}', globals={"t": say_marked_up})

@@ -506,7 +506,7 @@ def _of_instance(machine: Machine, receiver: Instance, key: Value, node: ast.Sub
 
 def _by_library(
     machine: Machine, receiver: Value, name: str, args: list[Value], node: ast.AST, file: SourceFile
-) -> Value:  # fmt: skip
+) -> Value:
     call = LibraryCall(machine.no_call(node), file, args, {})
     return machine.library.method(machine, receiver, name, call) or unknown("call")
 

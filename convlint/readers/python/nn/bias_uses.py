@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 
 from convlint.model.source import BiasUse
-from convlint.readers.python.evaluator.names_of import parameters
+from convlint.readers.python.evaluator.names_of import Body, parameters
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.modules import PUBLISHED
 from convlint.readers.python.project import FRAMEWORKS
@@ -219,21 +219,7 @@ class _Uses:
         """Visit a node; if `asked`, it is a test, in which None does no harm."""
         match node:
             case ast.ClassDef() | ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
-                before = self._own, self._in_class, self._function, self._autograd
-                is_class = isinstance(node, ast.ClassDef)
-                names = [] if isinstance(node, ast.ClassDef) else [parameter.arg for parameter in parameters(node)]
-                keeps = self._own and (self._in_class or "self" not in names)
-                self._own, self._in_class = is_class or keeps, is_class
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                    self._function = node
-                # A function may run later, when the tests around it no longer hold.
-                there = _still_safe(safe, [node]) if isinstance(node, ast.Lambda) else self._annotated(node)
-                if isinstance(node, ast.ClassDef):
-                    self._autograd = any(_AUTOGRAD.fullmatch(dotted(base)) for base in node.bases)
-                elif self._autograd and before[1] and isinstance(node, ast.FunctionDef):
-                    there |= _still_safe(frozenset(parameter.arg for parameter in node.args.args[:1]), node.body)
-                self._children(node, there)
-                self._own, self._in_class, self._function, self._autograd = before
+                self._definition(node, safe)
             case ast.Assert() | ast.If(body=[*_, ast.Raise()]):
                 tested = (inner for inner in every(node.test) if isinstance(inner, ast.expr))
                 self.nodes += [use for use in tested if _holder(use) is not None and self._may_fail(use, safe)]
@@ -268,34 +254,17 @@ class _Uses:
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 tests = [test for loop in node.generators for test in loop.ifs]
                 safe = _still_safe(safe, [node]).union(*(self._safe(test, True) for test in tests))
-                for loop in node.generators:
-                    self._visit(loop.iter, safe)
+                made = [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]
+                for expression in (*(loop.iter for loop in node.generators), *made):
+                    self._visit(expression, safe)
                 for expression in tests:
                     self._visit(expression, safe, asked=True)
-                for expression in [node.key, node.value] if isinstance(node, ast.DictComp) else [node.elt]:
-                    self._visit(expression, safe)
             case _ if (holder := _holder(node)) is not None:
                 if not asked and self._may_fail(node, safe):
                     self.nodes.append(node)  # type: ignore[arg-type]
                 self._visit(holder, safe)
-            case ast.Call(func=function, args=arguments, keywords=keywords):
-                if _loads_published(node):
-                    self.nodes.append(node)
-                name = last_name(function)
-                takes_name = bool(_ASK.fullmatch(name) or _ASK.fullmatch(f"{name}{len(arguments)}")
-                                  or _DECLARE.fullmatch(dotted(function)))  # fmt: skip
-                takes_none = bool(_TAKE_NONE.fullmatch(f"{name}{len(arguments)}"))
-                self._visit(function, safe)
-                # To a framework's layer None says that it has no bias, as False does.
-                biases = [
-                    option.value
-                    for option in keywords
-                    if option.arg == "bias" and self._is_frameworks(dotted(function))
-                ]
-                options = [option.value for option in keywords if not _names_undecayed(option.arg, option.value)]
-                for expression in (*arguments, *options):
-                    if not (takes_name and _is_word(expression)):
-                        self._visit(expression, safe, asked=takes_none or expression in biases)
+            case ast.Call():
+                self._call(node, safe)
             case ast.Dict(keys=keys, values=values):
                 # `{"bias": cfg.bias}` is an argument for a constructor; the key of a state has a path in front.
                 arguments = [key for key in keys if isinstance(key, ast.Constant) and key.value == "bias"]
@@ -307,10 +276,44 @@ class _Uses:
             case _:
                 self._children(node, _still_safe(safe, [node]))
 
-    def _annotated(self, node: ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> _Layers:
-        """Return the parameters whose annotation is a layer that is no convolution."""
+    def _definition(self, node: ast.ClassDef | Body, safe: _Layers) -> None:
+        """Visit what may run later, when the tests around it no longer hold."""
+        before = self._own, self._in_class, self._function, self._autograd
         if isinstance(node, ast.ClassDef):
-            return _NONE
+            there = _NONE
+            self._own = self._in_class = True
+            self._autograd = any(_AUTOGRAD.fullmatch(dotted(base)) for base in node.bases)
+        else:
+            is_method, self._in_class = self._in_class, False
+            self._own = self._own and (is_method or all(parameter.arg != "self" for parameter in parameters(node)))
+            if isinstance(node, ast.Lambda):
+                there = _still_safe(safe, [node])
+            else:
+                self._function = node
+                there = self._annotated(node)
+            if self._autograd and is_method and isinstance(node, ast.FunctionDef):
+                there |= _still_safe(frozenset(parameter.arg for parameter in node.args.args[:1]), node.body)
+        self._children(node, there)
+        self._own, self._in_class, self._function, self._autograd = before
+
+    def _call(self, node: ast.Call, safe: _Layers) -> None:
+        if _loads_published(node):
+            self.nodes.append(node)
+        name = last_name(node.func)
+        counted = f"{name}{len(node.args)}"
+        takes_name = bool(_ASK.fullmatch(name) or _ASK.fullmatch(counted) or _DECLARE.fullmatch(dotted(node.func)))
+        takes_none = bool(_TAKE_NONE.fullmatch(counted))
+        self._visit(node.func, safe)
+        # To a framework's layer None says that it has no bias, as False does.
+        biases = [option.value for option in node.keywords
+                  if option.arg == "bias" and self._is_frameworks(dotted(node.func))]  # fmt: skip
+        options = [option.value for option in node.keywords if not _names_undecayed(option.arg, option.value)]
+        for expression in (*node.args, *options):
+            if not (takes_name and _is_word(expression)):
+                self._visit(expression, safe, asked=takes_none or expression in biases)
+
+    def _annotated(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> _Layers:
+        """Return the parameters whose annotation is a layer that is no convolution."""
         typed = (parameter.arg for parameter in parameters(node)
                  if parameter.annotation is not None and self._is_other_kind(parameter.annotation))  # fmt: skip
         return _still_safe(frozenset(typed), node.body)

@@ -60,7 +60,7 @@ _BUILT = "built"  # the attribute in which Keras remembers it
 _FUNCTIONS = {
     **dict.fromkeys(("torch", "paddle"), tensors.function),
     **dict.fromkeys(("keras", "tensorflow", "tf_slim", "jax", "flax", "haiku"), keras.function),
-}  # fmt: skip
+}
 _OF_LISTS = frozenset(("keras.Sequential", "flax.linen.Sequential", "haiku.Sequential"))
 # Functions that return the module or function they were given
 _GIVES_BACK = words("""
@@ -200,20 +200,17 @@ class Frameworks(Library):
 
     def _become(self, machine: Machine, instance: Instance, full: str, call: LibraryCall) -> None:
         cell, own = machine.heap.edit(instance), Arguments.of(call)
-        order = {"data_format": keras.usual_order(call.file)}  # of layers of Keras that name none
         signature = CONVOLUTIONS.get(full)
         if signature is not None:
             if full in OF_AXES:
                 signature = _with_axes(full, signature, own)
             given = layers.bound(signature, call)
-            match signature.framework, signature.op:
-                case "keras", _:
-                    given = {**order, **given}
-                case "tensorflow", _:  # what slim's `arg_scope` may set elsewhere
-                    given = {**dict.fromkeys(_OF_SCOPES, Unknown("config")), **given}
-                # JAX pads the spread input by these numbers, where the others cut them off from the output.
-                case "flax", "conv_transpose" if "padding" in given and not text_of(given["padding"]):
-                    given["padding"] = Unknown("call")
+            if signature.framework == "tensorflow":  # what slim's `arg_scope` may set elsewhere
+                given = {**dict.fromkeys(_OF_SCOPES, Unknown("config")), **given}
+            # JAX pads the spread input by these numbers, where the others cut them off from the output.
+            is_spread = (signature.framework, signature.op) == ("flax", "conv_transpose")
+            if is_spread and "padding" in given and not text_of(given["padding"]):
+                given["padding"] = Unknown("call")
             cell.extra = self._constructed(machine, instance, signature, given, call)
             return
         kind = kind_of(full)
@@ -225,7 +222,7 @@ class Frameworks(Library):
         if kind == "norm" and (_takes_averages(call.node) or _may_be_frozen(own) or _has_other_axis(full, own)):
             kind = "other norm"
         if kind == "keras":
-            own = Arguments(own.args, {**order, **own.keywords})
+            own = Arguments(own.args, {"data_format": keras.usual_order(call.file), **own.keywords})
         if full == "keras.Model":
             keras.handed_out(call, machine.around())
         cell.extra = FrameworkLayer(kind, full, own, machine.by_defaults())
@@ -238,8 +235,6 @@ class Frameworks(Library):
         elif full in COMPOSITES:
             parts, cell.complete = parts_of(full, call)
             for part in parts:
-                if part.signature is not None and part.signature.framework == "keras":
-                    part = part._replace(arguments={**order, **part.arguments})
                 value = Instance(machine.heap, Name(full))
                 machine.heap.edit(value).extra = (
                     FrameworkLayer(part.kind, full)
@@ -262,7 +257,8 @@ class Frameworks(Library):
         place: ConstructionSite | None = here
         if isinstance(instance.cls, Class):
             place, made_by = construction(machine), instance.cls.name
-        layer = Convolution(signature, dict(arguments), place or here, made_by, machine.by_defaults())
+        order = {"data_format": keras.usual_order(call.file)} if signature.framework == "keras" else {}
+        layer = Convolution(signature, {**order, **arguments}, place or here, made_by, machine.by_defaults())
         if place is not None:  # else the class itself is evaluated, which nobody constructs here
             machine.record(Record("constructed", layer))
         return layer

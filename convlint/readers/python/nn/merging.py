@@ -505,9 +505,7 @@ _compared = attrgetter(*_COMPARED)
 def merged(seen: Iterable[Seen], name: str) -> list[SourceLayer]:
     """Return the distinct layers that one place constructs; `name` is that of the place."""
     parts = grouped([(entry.layer.signature.part, entry) for entry in seen])
-    return [
-        layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)
-    ]  # fmt: skip
+    return [layer for part in sorted(parts) for layer in _merged_part(parts[part], f"{name}/{part}" if part else name)]
 
 
 def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
@@ -516,14 +514,10 @@ def _merged_part(seen: list[Seen], name: str) -> list[SourceLayer]:
     if any(entry.reads_input for entry in seen):
         for entry in seen:
             entry.reads_input = entry.reads_unknown or entry.reads_input
-    says: dict[tuple[int, str], WrittenArguments] = {}
-    for entry in seen:
-        key = id(entry.layer.signature), entry.layer.made_by
-        if key not in says:
-            says[key] = WrittenArguments(entry.layer)
-    written = (says[id(entry.layer.signature), entry.layer.made_by] for entry in seen)
+    calls = [(id(entry.layer.signature), entry.layer.made_by) for entry in seen]
+    written = {call: WrittenArguments(entry.layer) for call, entry in dict(zip(calls, seen, strict=True)).items()}
     norm_by = _resting_on(defaults for entry in seen for defaults in entry.norm_by) if opinion is True else ()
-    layers = [_layer(entry, name, opinion, arguments) for entry, arguments in zip(seen, written, strict=True)]
+    layers = [_layer(entry, name, opinion, written[call]) for entry, call in zip(seen, calls, strict=True)]
     loaded_at = _first_of(entry.loaded_at for entry in seen)
     layers = [replace(layer, norm_by=norm_by, loaded_at=loaded_at) for layer in layers]
     # Whether a norm cancels a bias is then nothing that can be said of the place.
@@ -565,9 +559,8 @@ def _without_chains(seen: list[Seen], layers: list[SourceLayer]) -> list[SourceL
             alternatives |= entry.alternatives
     unconditional = {key for key, alternatives in ways.items() if _covered(alternatives)}
     return [
-        replace(layer, condition="") if key in unconditional else layer
-        for key, layer in zip(keys, layers, strict=True)
-    ]  # fmt: skip
+        replace(layer, condition="") if key in unconditional else layer for key, layer in zip(keys, layers, strict=True)
+    ]
 
 
 def _key(layer: SourceLayer) -> tuple[Any, ...]:

@@ -347,7 +347,7 @@ Calls = Mapping[str, Sequence[tuple[ast.Call, frozenset[str]]]]  # by name, each
 
 def _uses(
     project: Project, paths: Iterable[str], makers: Sequence[_Maker], relevance: Relevance
-) -> tuple[Calls, set[str]]:  # fmt: skip
+) -> tuple[Calls, set[str]]:
     """Return by name the calls, with literals, of makers that need arguments, and which of these are passed to makers.
 
     A class that is passed to a network, as in `ResNet(BasicBlock, [2, 2])`, is a block of it.

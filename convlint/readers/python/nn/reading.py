@@ -259,7 +259,7 @@ def read_layers(
 
 def _report(
     machine: Machine, imports: ProjectImports, given: list[str], read: list[str], seen: Iterable[Seen]
-) -> SourceReading:  # fmt: skip
+) -> SourceReading:
     choices = machine.choices
     at = grouped([(start(entry.layer.place.locate()), entry) for entry in seen if not entry.layer.place.file.is_quiet])
     own = set(given)

@@ -124,9 +124,7 @@ def _within(node: ast.AST, scope: str, slot: str) -> _Nodes:
 def _arguments(call: ast.Call, scope: str, slot: str) -> _Nodes:
     args = call.args
     match call:
-        case ast.Call(
-            func=ast.Attribute(attr="add_module" | "register_module" | "add_sublayer"), args=[key, value]
-        ):  # fmt: skip
+        case ast.Call(func=ast.Attribute(attr="add_module" | "register_module" | "add_sublayer"), args=[key, value]):
             return [(value, scope, _keyed("", key.value if isinstance(key, ast.Constant) else None))]
         case (
             ast.Call(func=ast.Attribute(attr="append" | "extend" | "insert", value=target), args=[_, *_])

@@ -20,15 +20,18 @@ from convlint.readers.python.programs.unit import Definition, SourceUnit, statem
 from convlint.readers.python.source_file import dotted, is_guard, last_name
 from convlint.readers.python.walking import every
 
-_BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|\bbackward\s*\(")
+_BACKWARD = re.compile(rb"\.(?:backward|manual_backward|scaled_backward)\s*\(|(?<!def )\bbackward\s*\(")
 _STEP = re.compile(rb"\.step\s*\(|\bscaler\s*\(")
 _FIT = re.compile(rb"\.(?:fit|fit_generator|fit_one_cycle|fine_tune|train_on_batch)\s*\(")
 # An optimizer that takes the loss or gradients, and a scaler that takes both, as of timm
 _TAPE = re.compile(rb"\.(?:apply_gradients|minimize)\s*\(|\bminimize\s*\(|scaler\s*\(\s*(?=\w*loss)\w+\s*,\s*\w*optim")
-_TRAINER = re.compile(rb"\b(?:\w*Trainer|Runner|Engine)\b")
+_TRAINER = re.compile(rb"(?:Trainer|Runner|Engine|\bbuild_runner)\b")
+_HANDS_OVER = re.compile(rb"\btrain_(?:model|detector|segmentor)\s*\(")  # functions of OpenMMLab
 _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 # A call at the top level by whose name a function trains, which another file may define
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
+_LOOP = re.compile(rb"^(?:if\b.*\n(?:[ \t].*\n|\n)*?[ \t]+)?(?:for|while)\b", re.MULTILINE)  # at the top level
+_UPDATES = re.compile(_BACKWARD.pattern + rb"|\boptim\w*\.step\s*\(")
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
@@ -36,13 +39,14 @@ def may_be_entry(content: bytes) -> bool:
     """Whether a file can be a training program, by its text."""
     if b"__main__" in content or b".backward(" in content or b".fit(" in content:
         return True
-    return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content))
+    return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content) or _LOOP.search(content))
 
 
-def beginning(unit: SourceUnit) -> ast.stmt | None:
+def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.stmt | None:
     """Return the statement where a program begins: its guard, or the first statement of the module that trains.
 
-    A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains.
+    A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains. A loop
+    may call a method of another file that is `updating` weights, as `trainer.run_one_step(images)`.
     """
     body = unit.file.tree.body
     for node in filter(is_guard, body):
@@ -51,7 +55,20 @@ def beginning(unit: SourceUnit) -> ast.stmt | None:
     loops = _loops(unit)
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
     training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
-    return next((node for node in training if not _is_bare(node, body)), training[0] if training else None)
+    if training:
+        return next((node for node in training if not _is_bare(node, body)), training[0])
+    outer = [node for node in statements(body) if isinstance(node, ast.For | ast.While)]
+    methods = updating() if outer else ()
+    return next((node for node in outer if any(_calls_method(inner, methods) for inner in every(node))), None)
+
+
+def _calls_method(node: ast.AST, names: Collection[str]) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
+
+
+def updating(segments: Iterable[Segment]) -> set[str]:
+    """Return the names of methods that go backward, or update weights."""
+    return {segment.name for segment in segments if segment.is_method and segment.has(_UPDATES)}
 
 
 def _loops(unit: SourceUnit) -> set[str]:
@@ -109,7 +126,9 @@ def has_loop(reached: Iterable[Segment], trainer: bool) -> bool:
         # A backward pass alone may be a saliency map, a step alone a scheduler of anything.
         if (backward and step) or segment.has(_TAPE):
             return True
-        if trainer and (segment.has(_FIT) or (segment.has(_TRAINER) and segment.has(_RUN))):
+        if trainer and any(map(segment.has, (_FIT, _HANDS_OVER))):
+            return True
+        if trainer and segment.has(_TRAINER) and segment.has(_RUN):
             return True
     return False
 
@@ -180,7 +199,7 @@ def _speaks(name: str) -> bool:
 _OF_LIBRARIES = re.compile(
     rb"\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|\bfrom torchvision import [^\n]*\bmodels\b|"
     rb"\btimm\.create_model\b|\bfrom timm(?:\.models)? import [^\n]*\bcreate_model\b|\bsegmentation_models_pytorch\b|"
-    rb"\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
+    rb"\btimm\.models\.\w*(?:net|next)|\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
     rb"\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
 )
 _CONSTRUCTED = re.compile(rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(")
@@ -283,7 +302,14 @@ _HARMLESS = frozenset(
     easing_functions pytest distutils imp StringIO cStringIO cPickle Queue ConfigParser urllib2 urlparse monai
     torchsummaryX torchlibrosa mir_eval museval musdb mc petrel_client pyximport Cython umap filelock google ffmpeg
     bcolz hiddenlayer pyhocon inflect unidecode phonemizer warpctc_pytorch spatial_correlation_sampler inplace_abn
-    dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline dmc2gym
+    dcn_v2 nnAudio julius lws submitit blobfile setproctitle matplotlib_inline mpl_toolkits dmc2gym
+    wget imagesize gin Box2D swin_window_process wfdb bib_lookup regex clip open_clip pydantic fastapi flask pytz
+    lxml botocore sympy ale_py dm_env dm_control pygame panopticapi mamba_ssm triton jinja2 ftfy statsmodels
+    transforms3d torchfile urllib3 pyclipper opt_einsum munkres git path tree typeguard pylab mcubes mock
+    tensorflow_datasets torch_harmonics torch_geometric x_transformers zmq wrapt xgboost tenacity atari_py natten
+    causal_conv1d selective_scan_cuda flash_attn MultiScaleDeformableAttention pointnet2_ops ttach
+    torch_audiomentations tensorly tltorch openvino tensorrt ncnn coremltools pycuda ot pettingzoo gym_minigrid
+    minigrid procgen flask_cors supersuit __main__ functorch onnxsim depthwise_conv2d_implicit_gemm
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

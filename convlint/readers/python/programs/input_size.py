@@ -532,9 +532,9 @@ def _held_out(call: ast.Call, statement: ast.stmt, segment: Segment) -> bool:
 # Loaders that stack what they shuffle: any two items may meet in a batch, so that all have one size
 
 Evidence = tuple[tuple[str, Location], ...]
-# A loader without a batch size has one of 1.
+# A loader without a batch size has one of 1; a data set may be read without a loader too.
 _ALONE = re.compile(
-    rb"batch_size\s*=\s*1\b|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
+    rb"batch_size\s*=\s*1\b|\bunsqueeze\(\s*(?:self\.)?\w*data\w*\[|DataLoader\(\s*[\w.]+\s*(?:,\s*1\s*)?(?:,\s*(?!batch_)[a-z_]+\s*=\s*[\w.]+\s*)*,?\s*\)"
 )
 _LOADS = re.compile(rb"\bDataLoader\s*\(")
 _OPTION = re.compile(rb"add_argument\(")

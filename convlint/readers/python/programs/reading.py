@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
-from convlint.readers.python.imports import Closure, ProjectImports
+from convlint.readers.python.imports import BY_CALL, Closure, ProjectImports
 from convlint.readers.python.programs.autocast import around_loss, backward_inside, trains_inside
 from convlint.readers.python.programs.entries import (
     beginning,
@@ -25,6 +25,7 @@ from convlint.readers.python.programs.entries import (
     insertion,
     trainer_of,
     unknown,
+    updating,
     uses_class_of_convolutions,
 )
 from convlint.readers.python.programs.input_size import input_size
@@ -35,6 +36,7 @@ from convlint.readers.python.programs.unit import SourceUnit, Units
 
 _TRAINING = (
     b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner", b"scaler(",
+    b"build_runner", b"train_model", b"train_detector", b"train_segmentor",
 )  # fmt: skip
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
@@ -127,12 +129,13 @@ class _Reader:
         if not framework or not self._anywhere(_may_train, closure):
             return
         unit = self.units.get(path)
-        start = beginning(unit) if unit is not None else None
+        parts = (part for file in closure.files for part in self._reach.segments(file))
+        start = beginning(unit, lambda: updating(parts)) if unit is not None else None
         if unit is None or (start is None and not named):
             return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
         trainer = trainer_of(closure.foreign)
-        reached = self._reach.of(closure.files)
+        reached = self._reach.of(closure.files, closure.by_name)
         if start is not None and (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
             yield _Begun(unit, start, closure, reached, framework, trainer, named)
 
@@ -162,7 +165,7 @@ class _Reader:
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)
         followed = tuple(self._as_trained(event, reached) for event in followed)
         besides = self._besides(unit.path, reached, followed) if sets else ()
-        lacking = self._lacking(closure, trainer, (*followed, *besides), whole=whole)
+        lacking = self._lacking(begun, (*followed, *besides), whole=whole)
         events = Events(followed, besides, complete=not lacking)
         torch = framework == "pytorch"
         has_convolutions = (
@@ -224,14 +227,17 @@ class _Reader:
             if (at.path, at.line, at.column) not in seen and not skipped.never(segment, at)
         )
 
-    def _lacking(self, closure: Closure, trainer: str, events: Iterable[Event], *, whole: bool) -> str:
+    def _lacking(self, begun: _Begun, events: Iterable[Event], *, whole: bool) -> str:
         """Return why the settings may be incomplete; '' if they are complete."""
-        if trainer:
-            return f"{trainer} sets it"
+        closure = begun.closure
+        if begun.trainer:
+            return f"{begun.trainer} sets it"
         if closure.missing:
             return f"no file for the import of {closure.missing}"
-        if closure.dynamic:
-            return f"imports by name in {closure.dynamic}"
+        calls = begun.reached.having(BY_CALL) if closure.dynamic else ()
+        by_name = next((part.path for part in calls if self.imports.imports_any(part.path)), "")
+        if by_name:
+            return f"imports by name in {by_name}"
         if closure.cut or not whole:
             return "larger than is followed"
         if any(event.name == ANY for event in events):
@@ -239,8 +245,8 @@ class _Reader:
         lost = next((path for path in closure.files if self.units.get(path) is None), "")
         if lost:
             return f"{lost} cannot be read"
-        text = self._anywhere(_RUNS_TEXT.search, closure)
-        if text:
-            return f"runs text in {text}"
+        text = next(iter(begun.reached.having(_RUNS_TEXT)), None)
+        if text is not None:
+            return f"runs text in {text.path}"
         library = unknown(closure.foreign)
         return f"{library} may set it" if library else ""

@@ -23,6 +23,7 @@ _WORD = re.compile(rb"[A-Za-z_]\w*")
 _ATTRIBUTE = re.compile(rb"[.'\"]\s*([A-Za-z_]\w*)")
 _CALLED = re.compile(rb"([A-Za-z_]\w*)\(")
 _LONG_TEXT = re.compile(rb"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+_PROSE = re.compile(_LONG_TEXT.pattern + rb"|#[^\n]*", re.DOTALL)
 _GUARD = re.compile(rb"^if __name__\b", re.MULTILINE)
 _COMMENT = re.compile(rb"#[^\n]*")
 _EXPORTS = re.compile(rb"^__all__\s*\+?=\s*[\[(][^\])]*[\])]", re.MULTILINE)
@@ -66,8 +67,8 @@ class Segment:
 
     @cached_property
     def words(self) -> frozenset[bytes]:
-        """All words in it, without those of comments."""
-        return frozenset(_WORD.findall(_COMMENT.sub(b"", self.content)))
+        """All words in it, without those of comments and docstrings."""
+        return frozenset(_WORD.findall(_PROSE.sub(b"", self.content)))
 
     @cached_property
     def attributes(self) -> frozenset[bytes]:
@@ -93,6 +94,10 @@ class Segment:
     def handed_over(self) -> bool:
         """Whether a decorator may have put it into a registry, from which it is called without its name."""
         return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
+
+    def calls_own(self, name: bytes) -> bool:
+        """Whether a name that its file defines means that: it imports nothing itself, and asks no object for it."""
+        return self.kind != "class" and b"import" not in self.words and name not in self.attributes
 
     def has(self, pattern: re.Pattern[bytes]) -> bool:
         """Whether a pattern is found in it, searched once, as programs share their files."""
@@ -236,18 +241,21 @@ class _Search:
     def __init__(self, before: _Search | None = None) -> None:
         """Start where the search `before` ended, if given."""
         self.files: frozenset[str] = before.files if before else frozenset()
+        self.by_name: frozenset[str] = frozenset()  # files that calls import, whose names come from a config
         self.reached: dict[Segment, None] = before.reached.copy() if before else {}
         self._definitions: _Lists = before._definitions.copy() if before else {}  # functions and classes
         self._methods: _Lists = before._methods.copy() if before else {}
         self._words: set[bytes] = before._words.copy() if before else set()
         self._live: _Lists = before._live.copy() if before else {}  # methods of classes that were named, by name
 
-    def add(self, files: Iterable[str], parts: Iterable[Segment]) -> _Search:
+    def add(self, files: Iterable[str], parts: Iterable[Segment], by_name: frozenset[str]) -> _Search:
         """Add the segments of more files, and all that these and the others reach now."""
         waiting: list[Segment] = []
+        self.by_name = by_name
         for part in parts:
             # Any module may be imported for its side effects, and a registry is read by computed names.
-            if part.kind == "module" or (part.handed_over and not part.is_method):
+            computed = part.handed_over or part.path in by_name
+            if part.kind == "module" or (computed and not part.is_method):
                 waiting.append(part)
             if part.is_method:
                 _append(self._methods, (part.path, part.cls), part)
@@ -277,8 +285,12 @@ class _Search:
                 if _runs(method, words):
                     waiting.append(method)
             for word in sorted(segment.words - words):  # in the same order in each run
+                named = self._definitions.get(word, ())
+                if own := [part for part in named if part.path == segment.path and segment.calls_own(word)]:
+                    waiting += own  # `main` of a script that imports another one
+                    continue
                 words.add(word)
-                waiting += self._definitions.get(word, ())
+                waiting += named
                 waiting += self._live.get(word, ())
 
 
@@ -299,20 +311,21 @@ class Reach:
         self._imported = cache(partial(Imported, units))
         self._searches: list[_Search] = []  # of the files that the latest programs import
 
-    def of(self, files: Iterable[str]) -> Reached:
+    def of(self, files: Iterable[str], by_name: frozenset[str] = frozenset()) -> Reached:
         """Return the segments that a program of these files may run: all module bodies, and what they name.
 
         The program begins in the first of them, and imports the others, without the code below their guards.
         """
         entry, *others = tuple(files) or ("",)
-        imported = self._of_imported(others)
-        search = _Search(imported).add((entry,), self.segments(entry))
+        imported = self._of_imported(others, by_name)
+        search = _Search(imported).add((entry,), self.segments(entry), by_name)
         return Reached(list(search.reached)[len(imported.reached) :], imported.result)
 
-    def _of_imported(self, files: Sequence[str]) -> _Search:
+    def _of_imported(self, files: Sequence[str], by_name: frozenset[str]) -> _Search:
         """Return the search in these files, continued from the largest one in some of them: programs share most."""
         wanted = frozenset(files)
-        before = max((search for search in self._searches if search.files <= wanted),
+        before = max((search for search in self._searches
+                      if search.files <= wanted and by_name.intersection(search.files) <= search.by_name),
                      key=lambda search: len(search.files), default=_Search())  # fmt: skip
         if before.files == wanted:
             return before
@@ -320,7 +333,7 @@ class Reach:
         parts = (
             self._imported(part) if part.kind == "module" else part for path in more for part in self.segments(path)
         )
-        search = _Search(before).add(more, parts)
+        search = _Search(before).add(more, parts, by_name)
         self._searches = [*self._searches, search][-_MOST_SEARCHES:]
         return search
 

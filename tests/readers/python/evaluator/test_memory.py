@@ -257,7 +257,7 @@ CONDITIONS: list[tuple[str, list[object]]] = [
     ("if p: g(ONE)\n    g(ONE)", [("p",), ()]),
     ("if p: return\n    g(ONE)\n    if q: g(ONE)", [("not (p)",), ("not (p)", "q")]),
     ("if q: g(p)\n    else: g(p)", [("q", "n > 9"), ("q",), ("not (q)", "n > 9"), ("not (q)",)]),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("body", "conditions"), CONDITIONS)

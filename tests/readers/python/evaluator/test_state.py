@@ -54,7 +54,7 @@ TABLES: list[tuple[Change, Change, dict[str, object], set[str]]] = [
     (put("a", CONFIG), put("a", CALL), {"a": "?call"}, set()),  # as the path says that goes on
     (put("a", BRANCH), put("a", CALL), {"a": "?call"}, set()),
     (put("a", CALL), put("a", BRANCH), {"a": "?call"}, set()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("first", "second", "held", "may"), TABLES)

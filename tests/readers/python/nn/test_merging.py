@@ -207,7 +207,7 @@ class Net(nn.Module):
         ("net = Net()\ndef make():\n    return Net(wrapped)", None),
         ("net = Net()\ndef make(norm):\n    return Net(norm)", True),
     ],
-)  # fmt: skip
+)
 def test_a_norm_that_a_parameter_brings_is_what_its_callers_make_it(
     tmp_path: Path, callers: str, expected: bool | None
 ) -> None:
@@ -232,7 +232,7 @@ TESTS = [
     (("outer", f"not ({'n' * 60})", "inner", "b" * 20), f"outer and inner and {'b' * 20}"),
     (("o" * 50, "p" * 50, "last"), f"{'p' * 50} and last"),
     (tuple(map("not (m == {})".format, range(9))), " and ".join(map("not (m == {})".format, range(4, 9)))),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("tests", "words"), TESTS)

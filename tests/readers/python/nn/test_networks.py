@@ -68,7 +68,7 @@ def found(files: str | Mapping[str, str]) -> tuple[FoundNetwork, ...]:
         ("class Net:\n    def __init__(self):\n        self.stem = nn.Conv2d(3, 8, 3)\n", []),
         ("if True:\n    net = nn.Conv2d(3, 8, 3)\n", []),
     ],
-)  # fmt: skip
+)
 def test_networks_are_what_no_other_module_constructs(code: str, names: list[str]) -> None:
     assert [each.name for each in found(code)] == names
 
@@ -109,7 +109,7 @@ def test_functions_of_one_class_are_one_network() -> None:
         (module("Net", "n") + "def net(kind, n):\n    if kind == 'a': return Net(n)\n    return n\n", ("n",), ""),
         (module("Net", "n") + "def net(pretrained=True): return Net(1)\n", (), "pretrained=False"),
     ],
-)  # fmt: skip
+)
 def test_arguments_are_those_that_the_code_gives(code: str, needs: tuple[str, ...], arguments: str) -> None:
     assert [(each.needs, each.arguments) for each in found(code)] == [(needs, arguments)]
 

@@ -114,7 +114,7 @@ CONV, NORM = "self.conv = nn.Conv2d(3, 8, 3)\n", "self.bn = nn.BatchNorm2d(8)\n"
         ("self.conv = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))", "", True),
         (CONV + NORM, "", None),
     ],
-)  # fmt: skip
+)
 def test_a_norm_follows_only_where_nothing_else_reads(
     tmp_path: Path, init: str, forward: str, expected: bool | None
 ) -> None:
@@ -530,7 +530,7 @@ class Net(nn.Module):
         ("def make(n):\n    return Net(n)\ndef other():\n    return Net()", True),
         ("class Sub(Net):\n    def __init__(self, n):\n        super().__init__(n)", False),
     ],
-)  # fmt: skip
+)
 def test_a_default_that_every_caller_overrides_is_told_from_others(tmp_path: Path, callers: str, holds: bool) -> None:
     found = read(tmp_path, DEFAULT + callers)
     (at,) = {

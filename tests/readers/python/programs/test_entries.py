@@ -26,6 +26,7 @@ class TestConvolves:
             "from torchvision import datasets, models",
             "timm.create_model('vit_small_patch16_224')",
             "from timm.models import create_model, load_checkpoint",
+            "from timm.models.resnetv2 import ResNetV2",
             "from monai.networks.nets import UNet",
             "from efficientnet_pytorch import EfficientNet",
             "from timm.layers import ConvNormAct",

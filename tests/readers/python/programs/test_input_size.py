@@ -504,6 +504,7 @@ TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
         ("train = DataLoader(Scans(p), args.test_batch, shuffle=True)", []),
         ("train = DataLoader(Scans(p), args.other, shuffle=True)", []),
         ("train = DataLoader(Scans(p), 12, shuffle=True)\nval = DataLoader(Scans(v), batch_size=args.test_batch)", []),
+        ("train = DataLoader(Scans(p), 12, shuffle=True)\nscore(torch.unsqueeze(data_val[0], 0))", []),
         ("train = DataLoader(Scans(p), 12, shuffle=True, collate_fn=padded)", []),
         ("train = DataLoader(Scans(p), 12, shuffle=True, **more)", []),
         ("for side in sides:\n    train = DataLoader(Scans(side), 12, shuffle=True)", []),

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -410,9 +411,12 @@ def test_flags_under_other_names(tmp_path: Path, lines: str) -> None:
         ("from .align.core import path", "lib/nms/core.pyx", True),
         ("from .cpu_nms import nms", "lib/other/cpu_nms.pyx", False),
         ("from .cpu_nms import nms", "lib/nms/cpu_nms.txt", False),
+        ("from ..version import __version__", "lib/nms/net.py", True),
+        ("from ._ext import dcn_v2", "lib/nms/net.py", True),
+        ("from .version2 import __version__", "lib/nms/net.py", False),
     ],
 )
-def test_a_module_in_cython_is_not_missing(tmp_path: Path, line: str, source: str, complete: bool) -> None:
+def test_a_module_that_a_build_makes_is_not_missing(tmp_path: Path, line: str, source: str, complete: bool) -> None:
     files = {
         "lib/__init__.py": "", "lib/nms/__init__.py": "", "lib/nms/wrapper.py": line + "\n", source: "",
         "train.py": "from lib.nms import wrapper\n" + LOOP + GUARD,
@@ -434,3 +438,165 @@ def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
     loop = LOOP.replace("nn.Conv2d(3, 64, 3)", "nn.Linear(3, 64)")
     files = {"train.py": f"import importlib\n{loop}\n{line}\n{GUARD}", "nets/net.py": "import torch.nn as nn\n" + net}
     assert program(tmp_path, files).has_convolutions is expected
+
+
+@pytest.mark.parametrize(
+    ("line", "complete"),
+    [
+        ("net = import_module(f'nets.{args.net}')", True),
+        ("net = import_module('nets.' + args.net.lower())", True),
+        ("net = import_module('nets.%s' % args.net)", True),
+        ("net = import_module('nets.{}'.format(args.net))", True),
+        ("net = __import__('nets.' + args.net, fromlist=['net'])", True),
+        ("net = import_module('nets.small')", True),
+        ("name = 'nets.' + args.net + '_net'\nnet = import_module(name)", True),
+        ("for name in ['nets.small', 'tensorboardX']:\n    net = import_module(name)", True),
+        ("for name in ['nets.small', args.net]:\n    net = import_module(name)", False),
+        ("name = 'nets.' + args.net\nfor name in args.names:\n    net = import_module(name)", False),
+        ("def load(name):\n    name = 'nets.' + name\n    return import_module(name)\nload(1)", False),
+        ("net = import_module(f'{args.folder}.net')", False),
+        ("net = import_module('nets.' + args.net + '_other')", False),
+        ("net = import_module('.' + args.net, args.package)", False),
+        ("net = args.import_module('nets.net')", False),
+    ],
+)
+def test_a_name_behind_that_of_a_package_is_any_of_its_modules(tmp_path: Path, line: str, complete: bool) -> None:
+    loop = LOOP.replace("nn.Conv2d(3, 64, 3)", "nn.Linear(3, 64)")
+    files = {
+        "train.py": f"from importlib import import_module\n{loop}\n{line}\n{GUARD}",
+        "nets/small.py": "", "nets/big_net.py": "import torch.nn as nn\nlayer = nn.Conv2d(3, 64, 7)\n",
+        "others/more.py": "import torch\ntorch.backends.cudnn.benchmark = True\n",
+    }  # fmt: skip
+    found = program(tmp_path, files)
+    assert found.complete is complete
+    assert found.has_convolutions is (not complete or "small" not in line)
+
+
+@pytest.mark.parametrize(
+    ("line", "complete"),
+    [
+        ("importlib.import_module(f'{__name__}.{file}')", True),
+        ("importlib.import_module('.' + file, __package__)", True),
+        ("importlib.import_module('.' + file, package=__name__)", True),
+        ("importlib.import_module(f'{__file__}.{file}')", False),
+    ],
+)
+def test_modules_that_a_package_imports_from_its_folder(tmp_path: Path, line: str, complete: bool) -> None:
+    files = {
+        "nets/__init__.py": f"import importlib, os\nfor file in os.listdir('nets'):\n    {line}\n", "nets/net.py": "",
+        "train.py": f"import nets\n{LOOP}{GUARD}",
+    }  # fmt: skip
+    found = program(tmp_path, files)
+    has_net = any(path.replace(os.sep, "/").endswith("nets/net.py") for path in found.closure)
+    assert (found.complete, has_net) == (complete, complete)
+
+
+OPTIMIZES = """
+import torch
+class Model:
+    def optimize_parameters(self):
+        self.net(self.image).sum().backward()
+        self.optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "found"), [("model.optimize_parameters()", 1), ("model.test()", 0), ('"""optimize_parameters"""', 0)]
+)
+def test_a_class_that_a_computed_name_chooses_trains_the_program(tmp_path: Path, line: str, found: int) -> None:
+    files = {
+        "models/__init__.py": "import importlib\ndef create(opt):\n"
+        "    return getattr(importlib.import_module(f'models.{opt.kind}'), opt.kind)().cuda()\n",
+        "models/Model.py": OPTIMIZES,
+        "main.py": f'from models import create\nif __name__ == "__main__":\n    model = create(opt)\n    {line}\n',
+    }
+    assert len(programs(tmp_path, files)) == found
+
+
+def test_a_backward_pass_that_is_defined_is_none(tmp_path: Path) -> None:
+    operation = (
+        "import torch\nclass Blur(torch.autograd.Function):\n    def backward(ctx, gradient):\n        return 1\n"
+    )
+    sampling = "x = Blur.apply(1).cuda()\nfor t in times:\n    x = scheduler.step(x)\n"
+    assert not programs(tmp_path, {"sample.py": operation + sampling + 'if __name__ == "__main__":\n    pass\n'})
+
+
+def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: Path) -> None:
+    model = OPTIMIZES + "import torch.nn as nn\nlayer = nn.Conv2d(3, 64, 7)\n"
+    text = (
+        "import importlib, torch\ndef make(name):\n    module, _, attr = name.rpartition('.')\n"
+        "    return getattr(importlib.import_module(module), attr)\n"
+        'if __name__ == "__main__":\n    make("training.model.Model")().cuda().optimize_parameters()\n'
+        '    print("run by other.py")\n    name = "other.py"\n'
+    )
+    (found,) = programs(tmp_path, {"main.py": text, "training/model.py": model, "other.py": model})
+    assert [os.path.basename(path) for path in found.closure] == ["main.py", "model.py"]
+    assert (found.has_convolutions, found.complete) == (True, False)
+
+
+@pytest.mark.parametrize(
+    ("loop", "found"),
+    [
+        ("for image in images:\n    model.optimize_parameters()\n", 1),
+        ("while epochs:\n    for image in images:\n        model.optimize_parameters()\n", 1),
+        ("if ready:\n    # this trains\n\n    while epochs:\n        model.optimize_parameters()\n", 1),
+        ("for image in images:\n    model.show()\n", 0),
+        ("if training:\n    model.optimize_parameters()\n", 0),
+    ],
+)
+def test_a_loop_without_a_guard_that_calls_a_method_which_trains(tmp_path: Path, loop: str, found: int) -> None:
+    begin = "from trainer import Model\nmodel = Model().cuda()\n"
+    assert len(programs(tmp_path, {"trainer.py": OPTIMIZES, "train.py": begin + loop})) == found
+
+
+def test_a_package_of_a_name_is_the_one_beside_the_importer(tmp_path: Path) -> None:
+    load = 'from importlib import import_module\nmodule = import_module("data." + args.data)\n'
+    files = {f"{folder}/data/{name}.py": "" for folder, name in (("a", "cifar"), ("b", "cifar"), ("b", "other"))}
+    found = program(tmp_path, {"a/data/__init__.py": load, "a/train.py": f"import data\n{LOOP}{GUARD}", **files})
+    assert found.complete
+    assert sorted(map(os.path.basename, found.closure)) == ["__init__.py", "cifar.py", "train.py"]
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("train_segmentor(model.cuda(), data, cfg)", 1),
+        ("build_runner(cfg.runner).run(data, cfg.workflow)", 1),
+        ("IterBasedRunner(model.cuda()).run(data, cfg.workflow)", 1),
+        ("single_gpu_test(model.cuda(), data)", 0),
+    ],
+)
+def test_a_library_is_handed_the_training(tmp_path: Path, line: str, found: int) -> None:
+    text = f"import torch\nfrom mmcv.runner import *\nfrom mmseg.apis import *\n{GUARD.replace('train()', line)}"
+    assert len(programs(tmp_path, {"train.py": text})) == found
+
+
+def test_a_script_that_calls_its_own_function_runs_no_other_of_that_name(tmp_path: Path) -> None:
+    train = f"{OPTIMIZES}def parse():\n    pass\ndef main():\n    Model().cuda().optimize_parameters()\n"
+    test = 'from train import parse\ndef main():\n    parse()\nif __name__ == "__main__":\n    main()\n'
+    begin = 'if __name__ == "__main__":\n    main()\n'
+    (found,) = programs(tmp_path, {"train.py": train + begin, "test.py": test})
+    assert os.path.basename(found.path) == "train.py"
+
+
+@pytest.mark.parametrize(("folder", "complete"), [("triton", True), ("kernels", False)])
+def test_a_folder_named_after_a_library_is_not_what_an_import_misses(
+    tmp_path: Path, folder: str, complete: bool
+) -> None:
+    files = {
+        f"ops/{folder}/norm.py": f"import {folder}.language as tl\n", f"ops/{folder}/other.py": "",
+        "train.py": f"from ops.{folder} import norm\n{LOOP}{GUARD}",
+    }  # fmt: skip
+    assert program(tmp_path, files).complete is complete
+
+
+@pytest.mark.parametrize(
+    ("line", "complete"), [("tools.show(1)", True), ("tools.find('a')", False), ("tools.run('a')", False)]
+)
+def test_a_helper_that_imports_by_name_or_runs_text_counts_where_it_is_called(
+    tmp_path: Path, line: str, complete: bool
+) -> None:
+    helper = "import importlib\ndef find(name):\n    return importlib.import_module(name)\ndef show(x):\n    print(x)\n"
+    helper += "def run(text):\n    exec(text)\n"
+    found = program(tmp_path, {"tools.py": helper, "train.py": f"import tools\n{LOOP}\n{line}\n{GUARD}"})
+    assert found.complete is complete
