@@ -204,6 +204,30 @@ def test_what_nobody_can_read_ends_nothing(name: str) -> None:
     assert convlint("check", ".").code == 0
 
 
+@pytest.mark.parametrize("code", ["+".join(["1"] * 600), "a" + ".b(1)" * 230])
+@pytest.mark.parametrize("fixing", [(), ("--fix", "--unsafe-fixes")])
+def test_expressions_that_python_reads_and_cannot_write_again(code: str, fixing: tuple[str, ...]) -> None:
+    text = f"""\
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self, a):
+        super().__init__()
+        self.a = nn.Conv2d(60, {code}, 3)
+        self.b = nn.Conv2d(60, 60, 3)
+        self.norm = nn.BatchNorm2d(60)
+        if {code}:
+            self.norm.eval()
+
+    def forward(self, x):
+        return self.norm(self.a(x))
+"""
+    files(net_py=text)
+    ran = convlint("check", "net.py", "-o", "concise", *fixing)
+    assert (ran.code, ran.err) == (0, "")
+    assert "net.py:7:28: info CL102" in ran.out
+
+
 @pytest.mark.parametrize(
     "content",
     [

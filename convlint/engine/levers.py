@@ -166,9 +166,9 @@ class Coupling:
         return tuple(self._change(index, widths, number) for index in indices)
 
     def _change(self, index: int, widths: Mapping[int, int], number: int) -> Mapping[str, int]:
-        axis, layer = self.channels.read.get(index, ()), self.layers[index]
+        layer = self.layers[index]
         of_K = {number: widths[number]} if self.channels.written.get(index) == number else {}
-        of_C = widths if any(part == number for part, _ in axis) else {}
+        of_C = widths if number in self.channels.parts.get(index, ()) else {}
         changes = self.channels.changes_of(index, layer, of_C)
         if "K" in changes and not layer.depthwise:
             del changes["K"]
@@ -431,24 +431,23 @@ class Advice:
             if self.coupling.group_of(index, side) == flaw.group and 0 < width < group.width:
                 levers[key] = Lever(key, group.layers, ((index, flaw),), flaw.group, width)
 
-    def changes(self, levers: Levers, layers: Iterable[int] | None = None) -> dict[int, Changes]:
-        """What all of the levers change, by layer; of these layers alone, where they are named."""
+    def changes(self, levers: Levers, only: int | None = None) -> dict[int, Changes]:
+        """What all of the levers change, by layer; `only` is the one layer that matters, which all of them change."""
         by_layer: dict[int, Changes] = {}
         widths: dict[int, int] = {}
-        grouped: dict[int, None] = {}
+        grouped: dict[int, None] = {} if only is None else {only: None}
         for lever in levers.values():
             if lever.group is None:
                 (index,) = lever.layers
                 by_layer[index] = {**by_layer[index], **lever.changes} if index in by_layer else lever.changes
             else:
                 widths[lever.group] = lever.width
-                grouped.update(dict.fromkeys(lever.layers))
+                if only is None:
+                    grouped.update(dict.fromkeys(lever.layers))
         for index in grouped:
             sizes = self.coupling.channels.changes_of(index, self.coupling.layers[index], widths)
             by_layer[index] = {**by_layer.get(index, {}), **sizes}
-        if layers is None:
-            return by_layer
-        return {index: by_layer[index] for index in layers if index in by_layer}
+        return by_layer
 
     def _flaws(
         self, setting: NetworkSetting, indices: Iterable[int], changes: Mapping[int, Changes],

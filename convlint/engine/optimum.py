@@ -411,7 +411,7 @@ class Search:
         timing, total = self.timing, 0.0
         for index in layers:
             here = {lever.key: lever for lever in touching.get(index, ()) if lever.key in on}
-            changes = self.advice.changes(here, (index,)).get(index, NOTHING) if here else NOTHING
+            changes = self.advice.changes(here, index).get(index, NOTHING) if here else NOTHING
             total += timing.time_us(setting, index, changes) or 0.0
         return total
 

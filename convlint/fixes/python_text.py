@@ -25,6 +25,7 @@ from convlint.model.layer import ConvLayer
 from convlint.model.location import Span
 from convlint.model.network import Network, Operation
 from convlint.model.report import Scalar
+from convlint.readers.python.source_file import unparsed
 
 _NOTHING = Rewrites({}, {})
 Asked = tuple[int, str]  # a layer by its index, and one of its fields
@@ -286,7 +287,7 @@ class PythonEditor:
         if parameters is not None and all(size == DEFAULTS.get(name) for size in statement.old):
             new = statement.new[0] if len(set(statement.new)) == 1 else statement.new
             return Rewrites({}, {call: {name: new}})
-        called = ast.unparse(call.func)[:60]
+        called = unparsed(call.func)[:60]
         return f"{name} is not given" if parameters else f"which sizes `{called}` takes is not known"
 
     def _by_file(self, places: Iterable[_ParameterEdit]) -> tuple[dict[str, tuple[Edit, ...]], dict[Asked, str]]:
@@ -377,7 +378,7 @@ def _in_view(source: PythonSource, line: int, statement: Statement) -> Rewrites 
                 if (literals := _literals(size, statement)) is not None:
                     found.append(literals)
                 elif prod(_factors(size).values()) == statement.old[0]:
-                    return f"the view states `{ast.unparse(size)[:60]}`"
+                    return f"the view states `{unparsed(size)[:60]}`"
     return _NOTHING if not found else Rewrites(found[0], {}) if len(found) == 1 else "it has the number more than once"
 
 

@@ -21,7 +21,7 @@ from convlint.model.location import Location, Span
 from convlint.model.report import Finding, Fix
 from convlint.model.source import BiasUse, SourceReading, TrainingProgram
 from convlint.readers.python.evaluator import names_of
-from convlint.readers.python.source_file import dotted
+from convlint.readers.python.source_file import dotted, unparsed
 from convlint.readers.python.walking import Nodes, every
 
 _SET = re.compile(r"\.(\w+) *[:=,)]")  # an attribute that may be set there
@@ -204,7 +204,7 @@ def _without_bias(
     """The rewrites after which the call constructs no bias, or why there are none."""
     parameter = imports.bias_of(call)
     if parameter is None:
-        return f"which arguments `{ast.unparse(call.func)[:60]}` takes is not known"
+        return f"which arguments `{unparsed(call.func)[:60]}` takes is not known"
     if call in handed_on:
         return "whoever calls the function gets this layer, with a norm behind it or without"
     given = argument(call, parameter.name, parameter.parameters)
@@ -237,7 +237,7 @@ def _without_norm_by_default(function: ast.FunctionDef) -> set[ast.AST]:
     branches = [
         node.body
         for node in asking
-        if _begins_with_norm(node.body) and not any(_MAKES_NORM.search(ast.unparse(other)) for other in node.orelse)
+        if _begins_with_norm(node.body) and not any(_MAKES_NORM.search(unparsed(other)) for other in node.orelse)
     ]
     within = {inner for branch in branches for part in branch for inner in every(part)}
     return {inner for inner in every(function) if inner not in within} if branches else set()
@@ -256,7 +256,7 @@ def _asks_for(test: ast.expr) -> str:
 
 def _begins_with_norm(code: Sequence[ast.stmt]) -> bool:
     """Whether it makes a norm before any convolution, so that the norm follows what is made elsewhere."""
-    text = "\n".join(map(ast.unparse, code))
+    text = "\n".join(map(unparsed, code))
     norm, convolution = _MAKES_NORM.search(text), _MAKES_CONVOLUTION.search(text)
     return norm is not None and (convolution is None or norm.start() < convolution.start())
 

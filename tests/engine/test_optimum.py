@@ -7,15 +7,20 @@ import pytest
 from msgspec.structs import replace
 from promised import followed, promised
 from random_networks import chain, tangle
+from read_specs import network as read
+from read_specs import spec
 from wirings import Wiring, mobilenet_v2, resnet50, resnext50, unet
 
 from convlint.engine.levers import Limits
 from convlint.engine.optimum import LEAST_GAIN, Search
+from convlint.model.channels import Channels
 from convlint.model.layer import Layout
 from convlint.model.network import Network
 from convlint.model.runtime import Runtime
 
 BAD = (60, 124, 250, 500)
+STEM = "C: 64, H: 28, W: 28, K: 60, kernel_size: 3"
+STATED = {"defaults": "{ N: 32, dtype: fp16, layout: NHWC }"}
 
 
 def unconnected() -> Network:
@@ -211,3 +216,15 @@ def test_no_setting_leads_to_an_error(classes: int, kinds: set[str]) -> None:
     assert [fix is not None and fix.advised for fix in fixes] == [bool(kinds)]
     again, _ = promised(followed(network, promise), "a100", "inference", allow=("int8",))
     assert not any(finding.severity == "error" for finding in again.findings)
+
+
+def test_many_layers_that_read_one_tensor_take_time_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a width changes in one of its layers is not asked of all others."""
+    asked, changes_of = list[int](), Channels.changes_of
+    monkeypatch.setattr(Channels, "changes_of", lambda *given: asked.append(1) or changes_of(*given))
+    counts = []
+    for heads in (20, 80):
+        asked.clear()
+        promised(read(spec(f"name: a, {STEM}", *["input: a, K: 62, kernel_size: 1"] * heads, **STATED)), "a100")
+        counts.append(len(asked))
+    assert 0 < counts[1] < 6 * counts[0]

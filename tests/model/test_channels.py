@@ -442,3 +442,12 @@ def test_all_axes_together_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for _ in range(101):
         tensor = net.step("identity", tensor, C=1)
     assert of(net.channels, 0).fixed != ()
+
+
+def test_a_chain_of_a_thousand_concatenations_is_bounded() -> None:
+    net = Builder()
+    tensor = net.conv("a", net.step("input", C=3), 3, 1)
+    for number in range(1000):
+        tensor = net.step("concat", tensor, net.conv(f"c{number}", tensor, number + 1, 1), C=number + 2)
+    parts = sum(len(axis or ()) for axis in net.channels.axes)
+    assert 90_000 < parts < 110_000  # DenseNet-201 has 6,148

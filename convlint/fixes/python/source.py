@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from convlint.files.bounded_file import python_encoding
 from convlint.fixes.edits import Edit, applied
 from convlint.model.errors import InputFault
-from convlint.model.grouping import grouped
 from convlint.model.location import CodeEdit, Span, TextEdit
 from convlint.model.report import Fix
 from convlint.readers.python.walking import Nodes, bodies, by_kind, every
@@ -129,13 +128,12 @@ class PythonSource(Lines):
         """The call that is exactly there; a span that is no more than a line holds none for sure."""
         line, column, end_line, end_column = span
         start, end = self.place(line, column), self.place(end_line, end_column)
-        calls = [call for call in self._calls.get((line, end_line), ()) if self.extent(call) == (start, end)]
-        return calls[-1] if calls else None
+        return None if start is None or end is None else self._calls.get((start, end))
 
     @cached_property
-    def _calls(self) -> Mapping[tuple[int, int | None], list[ast.Call]]:
-        """By the lines that they begin and end on."""
-        return grouped([((call.lineno, call.end_lineno), call) for call in self.nodes[ast.Call]])
+    def _calls(self) -> Mapping[tuple[int, int], ast.Call]:
+        """By the characters that they begin and end with."""
+        return {self.extent(call): call for call in self.nodes[ast.Call]}
 
     def in_bytes(self, edits: Sequence[Edit]) -> tuple[Edit, ...]:
         """Edits of characters as edits of the file's bytes, in order."""

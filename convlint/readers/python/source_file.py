@@ -133,6 +133,14 @@ def syntax_tree(content: bytes) -> ast.Module:
         raise InputFault("nests deeper than Python itself would read") from None
 
 
+def unparsed(node: ast.AST) -> str:
+    """Return the code of a node; its place for one that nests deeper than it can be written, as a sum of hundreds."""
+    try:
+        return ast.unparse(node)
+    except RecursionError:
+        return f"{type(node).__name__}:{getattr(node, 'lineno', 0)}:{getattr(node, 'col_offset', 0)}"
+
+
 def dotted(node: ast.expr) -> str:
     """Return `a.b.c` for a chain of attributes; '' for anything else."""
     parts: list[str] = []

@@ -153,7 +153,9 @@ class _Wiring:
             if number in self.views and (self.states_step or (use == "written" and operation.kind == "view")):
                 use = "passed through"
             elif self.states_step and (
-                operation.work is not None or (operation.part is not None and (use == "written" or number in self.read))
+                operation.kind == "input"
+                or operation.work is not None
+                or (operation.part is not None and (use == "written" or number in self.read))
             ):
                 use = "written"
             elif self.states_step and use == "left out":

@@ -225,11 +225,14 @@ def _sizes(call: Call) -> _Key | None:
         or max(*source.sizes, *weight.sizes) > _LARGEST
     ):
         return None
-    lists = [_list(arguments.get(name, OperatorArgument()).value, dims) for name in ("stride", "padding", "dilation")]
-    groups = _list(arguments.get("groups", OperatorArgument()).value, 1)
+    lists = [
+        _list(arguments.get(name, OperatorArgument()).value, dims, least)
+        for name, least in (("stride", 1), ("padding", 0), ("dilation", 1))
+    ]
+    groups = _list(arguments.get("groups", OperatorArgument()).value, 1, 1)
     if "depthwise" in call.operator and groups is None:  # whose operator has no such argument
         groups = (source.sizes[-dims - 1] // weight.sizes[1],)
-    if None in lists or groups is None:
+    if None in lists or groups is None or groups == (0,):
         return None
     transposed = arguments.get("transposed", OperatorArgument()).value == "True" or call.operator.endswith("transpose")
     output_padding = _list(arguments.get("output_padding", OperatorArgument()).value, dims) or (0,) * dims
@@ -240,12 +243,12 @@ def _sizes(call: Call) -> _Key | None:
     )  # fmt: skip
 
 
-def _list(text: str, dims: int) -> tuple[int, ...] | None:
-    """`[16, 16]` or `1`: a number for each dimension."""
+def _list(text: str, dims: int, least: int = 0) -> tuple[int, ...] | None:
+    """`[16, 16]` or `1`: a number for each dimension, none of them below `least`."""
     numbers = tuple(map(int, _WHOLE.findall(text)))
     if len(numbers) == 1:
         numbers *= dims
-    return numbers if len(numbers) == dims and min(numbers) >= 0 and max(numbers) < _LARGEST else None
+    return numbers if len(numbers) == dims and min(numbers) >= least and max(numbers) < _LARGEST else None
 
 
 def _is_channels_last(tensor: OperatorArgument) -> bool | None:

@@ -370,3 +370,14 @@ def test_encodings_are_kept() -> None:
 def test_what_is_no_place_for_it_is_refused(before: str, place: tuple[int, int]) -> None:
     with pytest.raises(InputFault):
         with_statement(before.encode(), *place)
+
+
+def test_calls_of_one_line_are_found_without_a_look_at_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "f(" + ", ".join(f"g({number})" for number in range(100)) + ")"
+    source, looks, extent = PythonSource(text.encode()), list[int](), Lines.extent
+    monkeypatch.setattr(Lines, "extent", lambda *given: looks.append(1) or extent(*given))
+    for number in range(100):
+        found = source.call_at(span_of(text, f"g({number})"))
+        assert found is not None
+        assert ast.unparse(found) == f"g({number})"
+    assert len(looks) == 101

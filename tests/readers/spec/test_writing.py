@@ -687,6 +687,15 @@ def test_a_step_that_a_spec_cannot_say_is_left_out() -> None:
     assert not read_back.whole
 
 
+def test_an_input_that_no_convolution_reads_is_part_of_the_step() -> None:
+    image, other = "op: input, C: 64, H: 14, W: 28, N: 8", "op: conv1d, N: 8, C: 8, W: 9, K: 8, kernel_size: 3"
+    network = read(spec(image, "op: attention", other))
+    read_back = back(network)
+    assert network.whole
+    assert read_back.whole
+    assert [one.work for one in read_back.operations] == [one.work for one in network.operations]
+
+
 @pytest.mark.parametrize("whole", [True, False])
 def test_a_group_norm_among_operations_left_out_tells_of_no_step(*, whole: bool) -> None:
     net, a = stem()

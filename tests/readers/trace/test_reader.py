@@ -43,6 +43,15 @@ def taken(layer: ConvLayer, which: Pass) -> tuple[float, float, float, float, fl
     return found.us, found.convolution, found.transpose, found.bias, found.other
 
 
+@pytest.mark.parametrize("at", [3, 5, 8])
+def test_no_stride_dilation_or_groups_of_zero_are_read(at: int, tmp_path: Path) -> None:
+    values = ["", "", "", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "1"]
+    values[at] = values[at].replace("1", "0", 1)
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 1.0)], **{"Concrete Inputs": values})
+    assert message(trace.write(tmp_path / "t.json"))
+
+
 def test_a_call_has_its_sizes_its_layout_its_place_and_what_its_kernels_took(tmp_path: Path) -> None:
     trace = TraceWriter()
     kernels = [(NCHW_TO_NHWC, 100.0), (NCHW_TO_NHWC, 37.0), (FPROP, 300.0), (ADD, 14.0)]

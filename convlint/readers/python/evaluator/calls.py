@@ -38,7 +38,7 @@ from convlint.readers.python.evaluator.values import (
     undecided,
     unknown,
 )
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, unparsed
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class Calls:
 
     def _of_each_kind(self, kinds: Sequence[Value], call: LibraryCall) -> Value:
         """Call each of several classes."""
-        tests = [f"{ast.unparse(call.node.func)[:60]} is kind {number}" for number in range(len(kinds))]
+        tests = [f"{unparsed(call.node.func)[:60]} is kind {number}" for number in range(len(kinds))]
         calls = [partial(self.apply, kind, call) for kind in kinds]
         ways = zip(map(KindTest, tests), [KindTest(f"not ({test})") for test in tests], calls, strict=True)
         return self._either([*ways], call.file)

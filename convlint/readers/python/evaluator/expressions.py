@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import accumulate
+from operator import or_
 from typing import Any
 
 from convlint.readers.python.evaluator import names_of, operations
@@ -527,7 +529,7 @@ def _boolean(compiler: Compiler, node: ast.BoolOp, name: str) -> Eval:
     """Compile `a and b` and `a or b`; an operand with side effects that may not run is a path of its own."""
     makes, until = [compiler.expression(value, name) for value in node.values], isinstance(node.op, ast.Or)
     texts = [compiler.text(value) for value in node.values]
-    acts = [any(map(_acts, node.values[at:])) for at in range(len(makes))]
+    acts = [*accumulate(map(_acts, reversed(node.values)), or_)][::-1]  # of each: whether it or one behind it does
 
     def rest(scope: Scope, at: int) -> Value:
         value = makes[at](scope)

@@ -46,7 +46,7 @@ from convlint.readers.python.evaluator.values import (
     without_presets,
 )
 from convlint.readers.python.project import FRAMEWORKS
-from convlint.readers.python.source_file import SourceFile
+from convlint.readers.python.source_file import SourceFile, unparsed
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -479,7 +479,7 @@ def _one_of(cell: Entries, key: Unknown, node: ast.Subscript) -> Unknown:
     if not known or not all(isinstance(value, Items) and value.complete and value.kind in ("list", "tuple")
                             for value in cell.items.values()):  # fmt: skip
         return unknown(key.why)
-    text = ast.unparse(node.slice)[:60]
+    text = unparsed(node.slice)[:60]
     return OneOf(key.why, [(f"{text} == {name!r}", value) for name, value in cell.items.items()])
 
 

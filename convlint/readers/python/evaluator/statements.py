@@ -50,7 +50,7 @@ from convlint.readers.python.evaluator.values import (
     defaults_in,
     unknown,
 )
-from convlint.readers.python.source_file import SourceFile, last_name
+from convlint.readers.python.source_file import SourceFile, last_name, unparsed
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -387,7 +387,7 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
     cases = [(item.pattern, {node.value: compiler.expression(node.value)
                              for node in every(item.pattern) if isinstance(node, ast.MatchValue)},
               compiler.expression(item.guard) if item.guard is not None else None,
-              compiler.block(item.body), f"case {ast.unparse(item.pattern)[:60]}") for item in node.cases]  # fmt: skip
+              compiler.block(item.body), f"case {unparsed(item.pattern)[:60]}") for item in node.cases]  # fmt: skip
 
     def case(scope: Scope, value: Value, at: int) -> int | None:
         if at == len(cases):

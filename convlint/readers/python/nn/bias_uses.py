@@ -17,7 +17,7 @@ from convlint.readers.python.evaluator.names_of import Body, parameters
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.nn.modules import PUBLISHED
 from convlint.readers.python.project import FRAMEWORKS
-from convlint.readers.python.source_file import SourceFile, dotted, last_name
+from convlint.readers.python.source_file import SourceFile, dotted, last_name, unparsed
 from convlint.readers.python.walking import every
 
 # Text of any file that uses a bias; a keyword `bias=False` is no use. Three patterns, as one that begins with fixed
@@ -129,7 +129,7 @@ class _Uses:
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     assigned.add(id(target))
-                    values.setdefault(_key(target), []).append(ast.unparse(node.value) if node.value else "")
+                    values.setdefault(_key(target), []).append(unparsed(node.value) if node.value else "")
             elif id(node) not in assigned and _binds(node):
                 key = f"({node.arg}" if isinstance(node, ast.arg) else _key(node)
                 values.setdefault(key, []).append("")
@@ -183,7 +183,7 @@ class _Uses:
         parts = call.args[: at + 1]
         if len(parts) <= at or any(isinstance(part, ast.Starred) for part in parts):
             return None
-        return _is_other_layer(self._with_class(ast.unparse(parts[at]))) or None
+        return _is_other_layer(self._with_class(unparsed(parts[at]))) or None
 
     @cached_property
     def _frameworks(self) -> frozenset[str]:
@@ -250,7 +250,7 @@ class _Uses:
                 texts = all(isinstance(op, (ast.Eq, ast.NotEq, ast.In, ast.NotIn)) for op in ops)
                 for expression in (left, *others):
                     if not (texts and _is_text(expression)):  # `name == "bias"`, `"bias" in state`
-                        self._visit(expression, safe, asked=ast.unparse(others[-1]) == "None")
+                        self._visit(expression, safe, asked=unparsed(others[-1]) == "None")
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
                 tests = [test for loop in node.generators for test in loop.ifs]
                 safe = _still_safe(safe, [node]).union(*(self._safe(test, True) for test in tests))
@@ -331,7 +331,7 @@ class _Uses:
     def _may_fail(self, use: ast.AST, safe: _Layers) -> bool:
         holder = _holder(use)
         assert holder is not None
-        text, key = ast.unparse(holder), _key(holder)
+        text, key = unparsed(holder), _key(holder)
         values = self._bound.get(key, ())
         if self._own and (text == "self" or (text == f"self{key}" and values and all(map(_is_other_layer, values)))):
             return False
@@ -373,7 +373,7 @@ class _Uses:
                 holder = layer if self._is_other_kind(kinds) else None
             case _:
                 holder = _tested_holder(test)
-        return _NONE if holder is None else frozenset((ast.unparse(holder),))
+        return _NONE if holder is None else frozenset((unparsed(holder),))
 
     def _is_other_kind(self, kinds: ast.expr) -> bool:
         """Whether each of the classes has the name of a layer that is no convolution."""
@@ -391,7 +391,7 @@ class _Uses:
 
     def _of_class_name(self, text: ast.expr) -> Iterator[str]:
         """Yield the layer of whose class `text` is the name, directly or by a variable that is bound once."""
-        values = self._bound.get(text.id, []) if isinstance(text, ast.Name) else [ast.unparse(text)]
+        values = self._bound.get(text.id, []) if isinstance(text, ast.Name) else [unparsed(text)]
         layers = [re.search(r"([\w.]+)\.__class__|\btype\(([\w.]+)\)\.__(?:qual)?name__", value) for value in values]
         names = {match[1] or match[2] if match else "" for match in layers}
         if len(names) == 1 and not any(map(self._is_bound_again, names)):
@@ -420,7 +420,7 @@ def _loads_published(node: ast.AST) -> bool:
     """Whether it makes a network with weights that others have published."""
     match node:
         case ast.Call(func=ast.Attribute(attr=name)) if name == _LOADS:
-            return any(PUBLISHED.search(ast.unparse(value)) for value in (*node.args, *node.keywords))
+            return any(PUBLISHED.search(unparsed(value)) for value in (*node.args, *node.keywords))
     return False
 
 

@@ -15,7 +15,7 @@ from convlint.files.repository import is_quiet
 from convlint.readers.python.evaluator.machine import Machine
 from convlint.readers.python.evaluator.values import Class, Function
 from convlint.readers.python.imports import ProjectImports
-from convlint.readers.python.source_file import dotted
+from convlint.readers.python.source_file import dotted, unparsed
 from convlint.readers.python.walking import every
 
 _WORDS = (b".eval()", b".train(False)", b".train(mode=False)", b".training = False", b".trainable = ")
@@ -52,7 +52,7 @@ def freezes_tested_norms(tree: ast.Module) -> bool:
             case _:
                 continue
         # `for m in net.modules(): if isinstance(m, BatchNorm2d): m.eval()`
-        if any(_NORM.search(ast.unparse(test)) for test in tests) and not names.isdisjoint(_evaluated(code)):
+        if any(_NORM.search(unparsed(test)) for test in tests) and not names.isdisjoint(_evaluated(code)):
             return True
     return False
 
@@ -66,7 +66,7 @@ def _freezes_in_keras(tree: ast.Module) -> bool:
     for node in nodes:
         match node:
             case ast.Assign(targets=[ast.Name(id=name)], value=ast.Call(func=function)):
-                names.update([name] if _MADE_BY_KERAS.search(ast.unparse(function)) else [])
+                names.update([name] if _MADE_BY_KERAS.search(unparsed(function)) else [])
             case ast.Assign(targets=[ast.Attribute(ast.Name(name), "trainable"), *_], value=ast.Constant(value)):
                 frozen.update([] if value else [name])
     return not names.isdisjoint(frozen)
@@ -85,9 +85,7 @@ def _evaluates_made(node: ast.AST) -> bool:
             case ast.Call(func=ast.Attribute(value=ast.Name(id=name), attr="train"), args=[], keywords=[]):
                 evaluated.discard(name)
     assigned = [inner for inner in every(node) if isinstance(inner, ast.Assign)] if evaluated else []
-    return any(
-        ast.unparse(node.targets[0]) in evaluated and _MAKES_NORM.search(ast.unparse(node.value)) for node in assigned
-    )
+    return any(unparsed(node.targets[0]) in evaluated and _MAKES_NORM.search(unparsed(node.value)) for node in assigned)
 
 
 def _holds_parts(cls: ast.ClassDef) -> bool:
@@ -96,15 +94,15 @@ def _holds_parts(cls: ast.ClassDef) -> bool:
     made: dict[str, list[ast.expr]] = {}  # by the source text of what gets it
     for node in every(cls) if evaluated else ():
         if isinstance(node, ast.Assign):
-            made.setdefault(ast.unparse(node.targets[0]), []).append(node.value)
+            made.setdefault(unparsed(node.targets[0]), []).append(node.value)
     evaluated = {text for text in evaluated if not _is_other_part(text, made)}
     if evaluated and any(map(_overrides_train, cls.body)):
         return True
     own = {text for text in evaluated if text.startswith("self.")}
     return any(
         _NORM.search(text.rpartition(".")[2])
-        or any(isinstance(value, ast.Call) and _NORM.search(ast.unparse(value.func)) for value in made.get(text, ()))
-        or ("[" in text and any(_MAKES_NORM.search(ast.unparse(value)) for value in made.get(text.split("[")[0], ())))
+        or any(isinstance(value, ast.Call) and _NORM.search(unparsed(value.func)) for value in made.get(text, ()))
+        or ("[" in text and any(_MAKES_NORM.search(unparsed(value)) for value in made.get(text.split("[")[0], ())))
         for text in own
     )
 
@@ -127,7 +125,7 @@ def _overrides_train(method: ast.stmt) -> bool:
     if not isinstance(method, ast.FunctionDef) or method.name != "train":
         return False
     modes = any(parameter.arg == "mode" for parameter in (*method.args.args, *method.args.kwonlyargs))
-    return modes or re.search(r"(super\(\)|nn\.Module)\.train\(", ast.unparse(method)) is not None
+    return modes or re.search(r"(super\(\)|nn\.Module)\.train\(", unparsed(method)) is not None
 
 
 def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> Iterator[str]:
@@ -138,7 +136,7 @@ def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> I
     for node in [inner for part in code for inner in every(part)] if deep else code:
         match node:
             case ast.Call(func=ast.Attribute(value=holder, attr="eval"), args=[], keywords=[]):
-                yield ast.unparse(holder)
+                yield unparsed(holder)
             case (
                 ast.Call(func=ast.Attribute(value=holder, attr="train"), args=[ast.Constant(value=False)])
                 | ast.Call(
@@ -146,7 +144,7 @@ def _evaluated(code: list[ast.stmt] | list[ast.Call], *, deep: bool = True) -> I
                     keywords=[ast.keyword(arg="mode", value=ast.Constant(value=False))],
                 )
                 | ast.Assign(targets=[ast.Attribute(value=holder, attr="training")], value=ast.Constant(value=False))
-            ) if (text := ast.unparse(holder)) != "self":
+            ) if (text := unparsed(holder)) != "self":
                 yield text
 
 

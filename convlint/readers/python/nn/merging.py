@@ -45,7 +45,7 @@ from convlint.readers.python.nn.layers import (
 )
 from convlint.readers.python.nn.modules import PUBLISHED, ModuleTree, children, is_line, meaning_of
 from convlint.readers.python.nn.tensors import UP_TO_CALLERS, TensorPath, integer, unknown_sizes
-from convlint.readers.python.source_file import last_name
+from convlint.readers.python.source_file import last_name, unparsed
 
 # Opinions of roots on a convolution
 
@@ -156,7 +156,7 @@ def _comparison(test: str) -> tuple[str, Any] | None:
         return None
     match node:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=value)]):
-            return ast.unparse(left), value
+            return unparsed(left), value
     return None
 
 
@@ -468,7 +468,7 @@ class WrittenArguments:
         self.spans: dict[str, Span] = {"layer": file.span(node)}
         self.spans |= {letter: file.span(value) for name, value in values.items() for letter in _SPANS.get(name, ())}
         self.texts = {
-            letter: ast.unparse(values[name])[:_MOST_TEXT]
+            letter: unparsed(values[name])[:_MOST_TEXT]
             for name, letter in (("in_channels", "C"), ("out_channels", "K")) if name in values
         }  # fmt: skip
 
@@ -639,7 +639,7 @@ def _layer(seen: Seen, name: str, opinion: Opinion, written: WrittenArguments) -
 def _has_published(record: Recorded) -> bool:
     """Whether a layer gets weights that others made, as the call that loads them or one that leads there has it."""
     return record.thing.what == "loaded" and (
-        record.thing.published or any(PUBLISHED.search(ast.unparse(site.node)) for site in record.stack)
+        record.thing.published or any(PUBLISHED.search(unparsed(site.node)) for site in record.stack)
     )
 
 

@@ -24,6 +24,7 @@ from convlint.readers.python.evaluator.values import (
 from convlint.readers.python.nn.kinds import CONTAINERS, CONVOLUTIONS, canonical, kind_of, words
 from convlint.readers.python.nn.layers import ConstructionSite, Convolution, FrameworkLayer, Record
 from convlint.readers.python.nn.tensors import bounds_of, integer
+from convlint.readers.python.source_file import unparsed
 
 if TYPE_CHECKING:
     from convlint.readers.python.evaluator.machine import Machine
@@ -286,7 +287,7 @@ def loaded(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> b
 
 def _of_no_network(call: LibraryCall) -> bool:
     function = call.node.func
-    return isinstance(function, ast.Attribute) and bool(_NO_NETWORK.search(ast.unparse(function.value)))
+    return isinstance(function, ast.Attribute) and bool(_NO_NETWORK.search(unparsed(function.value)))
 
 
 def _loads_published(machine: Machine, call: LibraryCall) -> bool:
@@ -299,7 +300,7 @@ def _loads_published(machine: Machine, call: LibraryCall) -> bool:
         return True
     line = call.node.lineno
     around = [node for node in call.file.nodes[ast.FunctionDef] if node.lineno <= line <= (node.end_lineno or 0)]
-    if around and PUBLISHED.search(ast.unparse(max(around, key=lambda node: node.lineno))):
+    if around and PUBLISHED.search(unparsed(max(around, key=lambda node: node.lineno))):
         return True
     content = call.file.content
     return not _MAKES.search(content) and any(

@@ -26,7 +26,7 @@ from convlint.readers.python.nn.reading import run_forward
 from convlint.readers.python.nn.relevance import Part, Relevance, names_convolution
 from convlint.readers.python.nn.tensors import integer
 from convlint.readers.python.project import Project
-from convlint.readers.python.source_file import SourceFile, last_name
+from convlint.readers.python.source_file import SourceFile, last_name, unparsed
 
 _MOST_PARTS = 2_000  # parts of the repository looked at for one module
 _MOST_GIVEN = 200  # characters of arguments that are taken from a call
@@ -386,7 +386,7 @@ def _as_called(network: FoundNetwork, calls: Calls) -> FoundNetwork:
     own = [call for call, files in calls.get(network.name, ()) if not files or network.path in files]
     for call in own:
         given = {*network.needs[: len(call.args)], *(keyword.arg for keyword in call.keywords)}
-        text = ", ".join((*map(ast.unparse, call.args), *map(ast.unparse, call.keywords)))
+        text = ", ".join((*map(unparsed, call.args), *map(unparsed, call.keywords)))
         if given.issuperset(network.needs) and len(text) <= _MOST_GIVEN and text.isprintable():
             return replace(network, needs=(), arguments=text)
     return network

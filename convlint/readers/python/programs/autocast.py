@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from convlint.model.location import Location
 from convlint.readers.python.programs.unit import SourceUnit, literal
-from convlint.readers.python.source_file import last_name
+from convlint.readers.python.source_file import last_name, unparsed
 from convlint.readers.python.walking import bodies, every
 
 # Those that are of one device, whose first argument is `enabled`
@@ -96,12 +96,12 @@ def _enabled(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
 
 def _while_on(block: ast.With, unit: SourceUnit) -> Iterator[ast.AST]:
     """Yield the nodes of an autocast block, without branches that run only if its `enabled` is false."""
-    on = {ast.unparse(argument) for call in _entered(block, unit) for argument in _enabled(call, unit)}
+    on = {unparsed(argument) for call in _entered(block, unit) for argument in _enabled(call, unit)}
     off = {f"not {text}" for text in on}
     skipped = {
         id(inner)
         for node in _within(block.body, unit) if isinstance(node, ast.If)
-        for tests, branch in ((on, node.orelse), (off, node.body)) if ast.unparse(node.test) in tests
+        for tests, branch in ((on, node.orelse), (off, node.body)) if unparsed(node.test) in tests
         for statement in branch for inner in every(statement)
     }  # fmt: skip
     return (node for node in _within(block.body, unit) if id(node) not in skipped)

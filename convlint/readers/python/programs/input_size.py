@@ -21,7 +21,7 @@ from convlint.readers.python.programs.unit import (
     statements,
     stored,
 )
-from convlint.readers.python.source_file import last_name
+from convlint.readers.python.source_file import last_name, unparsed
 from convlint.readers.python.walking import below, every
 
 # Code that scales batches
@@ -400,7 +400,7 @@ def _settled(node: ast.expr, unit: SourceUnit, before: Size = "unknown") -> tupl
     size, by = size_after(node, unit, before)
     if by is None:
         return size, None
-    text = ast.unparse(by)
+    text = unparsed(by)
     name, _, rest = text.partition("(")
     name = name.split(".")[-1]
     return size, (f"{name}({rest}" if len(text) < 80 else f"{name}(...)", unit.file.locate(by))
@@ -521,7 +521,7 @@ def _held_out(call: ast.Call, statement: ast.stmt, segment: Segment) -> bool:
             return any(word in value.lower() for word in _HELD_OUT)
     if any(str(argument.value).lower() in _HELD_OUT for argument in call.args if isinstance(argument, ast.Constant)):
         return True
-    bound = " ".join(map(ast.unparse, statement.targets if isinstance(statement, ast.Assign) else [])).lower()
+    bound = " ".join(map(unparsed, statement.targets if isinstance(statement, ast.Assign) else [])).lower()
     words = bound.replace(".", "_").split("_")
     if any(word.startswith(_HELD_OUT) for word in words) and "train" not in bound:
         return True
@@ -622,7 +622,7 @@ def _calls(call: ast.Call, segment: Segment, unit: SourceUnit | None) -> bool:
 
 def _shuffles(given: dict[str, ast.expr], segment: Segment, unit: SourceUnit) -> bool:
     """Whether a loader takes its items in an order that is drawn anew."""
-    sampler, shuffle = given.get("sampler"), ast.unparse(given["shuffle"]) if "shuffle" in given else ""
+    sampler, shuffle = given.get("sampler"), unparsed(given["shuffle"]) if "shuffle" in given else ""
     if sampler is None:
         return shuffle == "True"
     values = [inner for value in _given(sampler, segment) for inner in _either(value)]
@@ -767,4 +767,4 @@ def _lists(value: ast.expr, unit: SourceUnit) -> bool:
 
 
 def _zips(node: ast.expr) -> bool:
-    return ast.unparse(node).replace(" ", "").startswith(("tuple(zip(*", "list(zip(*"))
+    return unparsed(node).replace(" ", "").startswith(("tuple(zip(*", "list(zip(*"))

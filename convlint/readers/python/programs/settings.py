@@ -16,6 +16,7 @@ from convlint.files.repository import is_quiet
 from convlint.model.location import Location
 from convlint.model.source import ProgramSetting
 from convlint.readers.python.evaluator.values import Const, Table, Unknown, Value, any_true
+from convlint.readers.python.source_file import unparsed
 
 LiteralValue = bool | int | float | str | None
 
@@ -56,7 +57,7 @@ def _holding(test: ast.expr, *, truth: bool) -> Conditions:
         return _holding(test.operand, truth=not truth)
     if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And if truth else ast.Or):
         return tuple(condition for value in test.values for condition in _holding(value, truth=truth))
-    text = ast.unparse(test)
+    text = unparsed(test)
     for opposite, plain in ((" is not None", " is None"), (" != ", " == "), (" not in ", " in ")):
         if isinstance(test, ast.Compare) and len(test.ops) == 1 and opposite in text:
             written = text if truth else text.replace(opposite, plain)

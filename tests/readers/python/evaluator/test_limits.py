@@ -49,6 +49,7 @@ HOSTILE = [
     ("class A:\n    @property\n    def p(self): return self.p\nx = A().p", "?limit"),
     ("x = " + "+".join(["1"] * 200), "?limit"),
     ("x = " + "-" * 300 + "1", "?limit"),
+    ("y = 1\nx = " + " and ".join(["y"] * 6000), "?call"),
     ("x = " + "[" * 150 + "]" * 150, None),
     ("x = 1\n" + "".join("    " * at + "if x:\n" for at in range(90)) + "    " * 90 + "x = 2", None),
     ("def f():\n    pass\n" + "@f\n" * 1000 + "def g(): pass\nx = 1", 1),
