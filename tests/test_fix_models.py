@@ -139,6 +139,40 @@ def test_a_pool_on_the_line_of_a_view_states_nothing() -> None:
     assert content() == IMPORT + pooled.replace("60", "64").replace("20 *", "24 *").replace("20, 3", "24, 3")
 
 
+HALVED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Conv2d(64, 252, 3), nn.Conv2d(126, 64, 3)
+
+    def forward(self, x):
+        one, other = self.a(x).split(126, dim=1)
+        return self.b(one * other)
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    ["self.a(x).split(126, dim=1)", "self.a(x).split((126, 126), 1)", "torch.split(self.a(x), [126, 126], dim=1)"],
+)
+def test_what_a_split_states_changes_with_the_width(call: str) -> None:
+    text = "import torch\n" + IMPORT + HALVED.replace("self.a(x).split(126, dim=1)", call)
+    write(text)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert content() == text.replace("252", "256").replace("126", "128")
+    assert "1 finding in 1 file" in ran.err
+
+
+def test_two_splits_on_one_line_stay() -> None:
+    text = IMPORT + HALVED.replace("one, other = self.a(x).split(126, dim=1)", "y = self.a(x)").replace(
+        "one * other", "y.split(126, 1)[0] * y.split(126, 1)[1]"
+    )
+    write(text)
+    ran = check(*UNSAFE, "-o", "concise")
+    assert "it has the number more than once" in ran.err
+    assert content() == text
+
+
 SHUFFLED = """\
 class Net(nn.Module):
     def __init__(self):

@@ -30,7 +30,7 @@ from convlint.readers.python.source_file import unparsed
 _NOTHING = Rewrites({}, {})
 Asked = tuple[int, str]  # a layer by its index, and one of its fields
 OF_A_NORM = "channels"
-_OF_A_VIEW = "view"
+_OF_A_VIEW, _OF_A_SPLIT = "view", "split"
 _AXES = ("D", "H", "W")
 _FIELDS: Mapping[str, tuple[str, ...]] = {  # parameter -> the fields that it states, one for each of D, H, W
     "in_channels": ("C",), "out_channels": ("K",), "groups": ("groups",), "bias": ("bias",),
@@ -165,7 +165,7 @@ class Statements:
                 together = site is not None and bool(self.constructed.built[site].layers)
                 stated = {"out_channels" if together else OF_A_NORM: number}  # by one call: its out_channels are both's
             else:
-                stated = {} if site is None else {_OF_A_VIEW: number}
+                stated = {} if site is None else {_OF_A_SPLIT if operation.kind == "split" else _OF_A_VIEW: number}
             for parameter, owner in stated.items():
                 old, new = self.network.operations[owner].C, wider[owner].C
                 if old == new or old is None or new is None:
@@ -180,11 +180,13 @@ class Statements:
 
 
 def _site_of_operation(operation: Operation) -> ConstructorCall | None:
-    """Where the user's code constructs an operation with sizes of its own; of a view, the line that may state them."""
+    """Where the user's code constructs an operation with sizes of its own; of views and splits, their line."""
     if operation.sized:
         return None if operation.span is None else ConstructorCall(operation.path, operation.span)
     path, _, line = operation.where.rpartition(" at ")[2].rpartition(":")
-    is_view = operation.kind in ("view", "resize") and (operation.work is None or operation.work.kind == "copy")
+    is_view = operation.kind in ("view", "resize", "split") and (
+        operation.work is None or operation.work.kind == "copy"
+    )
     if not is_view or not path or not line.isdecimal():
         return None
     return ConstructorCall(path, (int(line), 0, int(line), 0))
@@ -242,7 +244,7 @@ class PythonEditor:
                 reason = _nowhere(statements.network, stated[0])
             else:
                 rewrites = self._rewrites(site, stated[0])
-                if parameter == _OF_A_VIEW and rewrites == _NOTHING:
+                if parameter in (_OF_A_VIEW, _OF_A_SPLIT) and rewrites == _NOTHING:
                     continue
                 if isinstance(rewrites, str):
                     reason = f"{site.path}:{site.span[0]}: {rewrites}"
@@ -266,8 +268,8 @@ class PythonEditor:
         source = self._opened(site.path)
         if isinstance(source, str):
             return source
-        if statement.parameter == _OF_A_VIEW:
-            return _in_view(source[0], site.span[0], statement)
+        if statement.parameter in (_OF_A_VIEW, _OF_A_SPLIT):
+            return _on_line(source[0], site.span[0], statement)
         call = source[0].call_at(site.span)
         if call is None:
             return "there is no call, or more than one"
@@ -317,6 +319,7 @@ def _nowhere(network: Network, statement: Statement) -> str:
 
 _OTHERS: Mapping[str, str] = {  # what else one place may make, by the parameter that states its channels
     OF_A_NORM: "constructs norms", "out_channels": "constructs norms", _OF_A_VIEW: "views maps",
+    _OF_A_SPLIT: "splits maps",
     **dict.fromkeys(LINEAR["Linear"], "constructs linear layers"),
 }  # fmt: skip
 
@@ -332,7 +335,9 @@ def _unlike(statements: Statements, site: ConstructorCall, stated: list[Statemen
             name = statements.network.layers[index].name
             return f"{where} constructs {name} too, whose {first.parameter} would stay"
     operations = {statement.operation for statement in stated}
-    if first.parameter in _OTHERS and not operations.issuperset(built.operations):
+    kinds = statements.network.operations
+    others = [at for at in built.operations if (kinds[at].kind == "split") == (first.parameter == _OF_A_SPLIT)]
+    if first.parameter in _OTHERS and not operations.issuperset(others):
         return f"{where} {_OTHERS[first.parameter]} too that would stay as they are"
     return ""
 
@@ -368,18 +373,37 @@ def _literals(value: ast.expr, statement: Statement) -> dict[ast.Constant, int |
     return literals
 
 
-def _in_view(source: PythonSource, line: int, statement: Statement) -> Rewrites | str:
-    """The rewrites after which the view on a line states the new channels; _NOTHING where it states no number."""
-    found = []
+def _on_line(source: PythonSource, line: int, statement: Statement) -> Rewrites | str:
+    """The rewrites after which the view or split on a line states the new channels; _NOTHING where it has no number."""
+    found = list[dict[ast.Constant, int | bool]]()
+    splits = statement.parameter == _OF_A_SPLIT
     for call in source.nodes[ast.Call]:
-        if call.lineno <= line <= (call.end_lineno or 0) and getattr(call.func, "attr", "") in ("view", "reshape"):
-            sizes = [size for each in call.args for size in (each.elts if isinstance(each, ast.Tuple) else [each])]
-            for size in sizes:
-                if (literals := _literals(size, statement)) is not None:
-                    found.append(literals)
-                elif prod(_factors(size).values()) == statement.old[0]:
-                    return f"the view states `{unparsed(size)[:60]}`"
+        name = getattr(call.func, "attr", "")
+        if not call.lineno <= line <= (call.end_lineno or 0) or name not in (_SPLITS if splits else _RESHAPES):
+            continue
+        if splits:
+            found += _parts_of(call, statement)
+            continue
+        sizes = [size for each in call.args for size in (each.elts if isinstance(each, ast.Tuple) else [each])]
+        for size in sizes:
+            if (literals := _literals(size, statement)) is not None:
+                found.append(literals)
+            elif prod(_factors(size).values()) == statement.old[0]:
+                return f"the view states `{ast.unparse(size)[:60]}`"
     return _NOTHING if not found else Rewrites(found[0], {}) if len(found) == 1 else "it has the number more than once"
+
+
+_RESHAPES, _SPLITS = ("view", "reshape"), ("split", "split_with_sizes")
+
+
+def _parts_of(call: ast.Call, statement: Statement) -> list[dict[ast.Constant, int | bool]]:
+    """The first argument of a split that is the old size of each part, with what its literals become; else nothing."""
+    for given in (*call.args, *(keyword.value for keyword in call.keywords)):
+        sizes = given.elts if isinstance(given, (ast.Tuple, ast.List)) else [given]
+        literals = [_literals(size, statement) for size in sizes]
+        if sizes and None not in literals:
+            return [{literal: value for each in literals for literal, value in (each or {}).items()}]
+    return []
 
 
 def _factor(value: ast.expr, statement: Statement) -> dict[ast.Constant, int | bool] | None:
