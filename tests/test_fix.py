@@ -486,6 +486,23 @@ def test_what_a_linear_layer_reads_may_change() -> None:
     assert content() == text
 
 
+def test_a_linear_layer_of_twice_the_channels_changes_with_them() -> None:
+    """As one that makes a scale and an offset for each channel."""
+    text = MENDED.replace(
+        "  - { name: pool, op: global_pool }",
+        "  - { name: pool, op: global_pool }\n  - {name: both, op: linear, C: 128}  # scale, offset\n"
+        "  - {name: scale, op: channel_split}\n  - {name: scaled, op: mul, inputs: [conv3, scale]}\n"
+        "  - {name: last, K: 64, kernel_size: 1, head: false}",
+    )
+    assert "both" in text
+    narrow = text.replace("K: 64, kernel_size: 3, padding: 1, head", "K: 62, kernel_size: 3, padding: 1, head").replace(
+        "C: 128", "C: 124"
+    )
+    write("net.yaml", narrow)
+    convlint("check", "net.yaml", "--fix", "--unsafe-fixes")
+    assert content() == text
+
+
 def test_what_depends_on_channels_that_stay_says_so() -> None:
     text = MENDED.replace("name: pool, op: global_pool", "name: fc, op: reshape, C: 10, H: 1, W: 1")
     text = text.replace("K: 64, kernel_size: 3", "K: 62, kernel_size: 3")

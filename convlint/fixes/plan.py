@@ -143,9 +143,10 @@ class StatedChanges:
         for group, width in widths.items():
             for index in channels.groups[group].layers:
                 behind[index] = (*behind.get(index, ()), *wanted[group])
-            stating = (number for number in channels.groups[group].linear if channels.axes[number] == ((group, 1),))
-            for position in (*channels.groups[group].inputs, *stating):
-                self._note(position, "C", width, wanted[group])
+            for position in (*channels.groups[group].inputs, *channels.groups[group].linear):
+                for number, scale in channels.axes[position] or ():
+                    if number == group:  # a linear layer may read it alone
+                        self._note(position, "C", int(width * scale), wanted[group])
         for index, changes in by_layer.items():
             layer, position = network.layers[index], self._position_of[index]
             for field, value in changes.items():

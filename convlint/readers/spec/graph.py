@@ -414,7 +414,7 @@ _TAKEN_BY: Mapping[str, tuple[Collection[str], str]] = {
     "groups": (("conv", _GROUP_NORM, "split"), "convolutions, groupnorm, channel_split and glu"),
 }
 _OF_WINDOWS = frozenset((*NEUTRAL, *PADS, *SIZES[SIZES.index("T") :]))
-_WITHOUT_WINDOW = ("identity", "batchnorm", "elementwise", "concat")
+_WITHOUT_WINDOW = ("identity", "batchnorm", "elementwise", "concat", "channel_pool", "split")
 
 
 class _Operation(Struct, frozen=True):

@@ -566,6 +566,8 @@ def test_heads_queries_and_keys(stated: str, reads: tuple[int, ...], product: tu
         ("op: relu, stride: 2", "stride: of convolutions, pools and padding alone"),
         ("op: norm, kernel_size: [3, 3]", "kernel_size: of convolutions, pools and padding alone"),
         ("op: add, pad: 1", "pad: of convolutions, pools and padding alone"),
+        ("op: channel_pool, kernel_size: 2", "kernel_size: of convolutions, pools and padding alone"),
+        ("op: channel_split, stride: 2", "stride: of convolutions, pools and padding alone"),
     ],
 )
 def test_keys_that_an_operation_does_not_heed_are_errors(stated: str, why: str) -> None:
