@@ -26,7 +26,7 @@ class Node:
     """One operation: what it reads, the channels and the size that it hands on, and what a convolution needs."""
 
     name: str
-    op: str  # input, conv, batchnorm, relu, pool, add, concat, linear
+    op: str  # one that specs have
     inputs: tuple[str, ...]
     C: int  # channels handed on
     size: int  # height and width handed on
@@ -35,6 +35,7 @@ class Node:
     padding: int = 0
     groups: int = 1
     bias: bool = True
+    other: str = ""  # of the first part of a split: the second
     says: dict[str, str] = field(default_factory=dict)  # more of its keys in a spec
     comment: str = ""
 
@@ -108,6 +109,9 @@ class _Builder:
         x = self.node("input", (), C=C, size=size)
         if C <= 4:
             x = self.unit(x, rng.choice((16, 24, 32, 60, 64, 64)), rng.choice((3, 3, 7)), stride=rng.choice((1, 2, 2)))
+        blocks = random.Random(f"blocks {self.net.seed}")  # of their own, so that the other networks stay as they are
+        if blocks.random() < 0.3:
+            x = getattr(self, blocks.choice(("_gated", "_halved", "_attentive")))(x)
         x = getattr(self, f"_{self.net.family}")(x)
         if self.net.family != "heads" and rng.random() < 0.5:
             if rng.random() < 0.5:
@@ -161,6 +165,33 @@ class _Builder:
             joined = self.node("concat", tuple(each.name for each in pair), C=sum(e.C for e in pair), size=x.size)
             x = self.unit(joined, self.width(), 1)
         return x
+
+    def _gated(self, x: Node) -> Node:
+        """A gate of two halves, as NAFNet's."""
+        half = self.width()
+        a, b = self.halves(self.conv(x, 2 * half, 1))
+        gate = self.node("mul", (a.name, b.name), C=half, size=x.size)
+        return self.node("add", (x.name, self.conv(gate, x.C, 1).name), C=x.C, size=x.size)
+
+    def _halved(self, x: Node) -> Node:
+        """A block that adds to half of its channels, as YOLO's."""
+        half = self.width()
+        a, b = self.halves(self.conv(x, 2 * half, 1))
+        y = self.conv(self.unit(b, self.width(), 3), half, 3)
+        y = self.node("add", (b.name, y.name), C=half, size=x.size)
+        return self.conv(self.node("concat", (a.name, b.name, y.name), C=3 * half, size=x.size), x.C, 1)
+
+    def _attentive(self, x: Node) -> Node:
+        """Attention over positions, from the mean of the channels."""
+        weight = self.conv(self.node("channel_pool", (x.name,), C=1, size=x.size), 1, 7)
+        weight = self.node("sigmoid", (weight.name,), C=1, size=x.size)
+        return self.node("mul", (x.name, weight.name), C=x.C, size=x.size)
+
+    def halves(self, x: Node) -> tuple[Node, Node]:
+        """Both halves of the channels."""
+        first, second = (self.node("channel_split", (x.name,), C=x.C // 2, size=x.size) for _ in range(2))
+        first.other = second.name
+        return first, second
 
     def width(self) -> int:
         """A width as people choose them: most are good ones."""
@@ -271,8 +302,14 @@ def torch_source(net: Net) -> str:
         elif node.op == "linear":
             made.append(f"self.{node.name} = nn.Linear({C}, {node.C})")
             runs.append(f"{node.name} = self.{node.name}({reads}.mean((2, 3)))")
-        elif node.op == "relu":
-            runs.append(f"{node.name} = torch.relu({reads})")
+        elif node.op in ("relu", "sigmoid"):
+            runs.append(f"{node.name} = torch.{node.op}({reads})")
+        elif node.op == "mul":
+            runs.append(f"{node.name} = {' * '.join(node.inputs)}")
+        elif node.op == "channel_pool":
+            runs.append(f"{node.name} = {reads}.mean(1, keepdim=True)")
+        elif node.other:
+            runs.append(f"{node.name}, {node.other} = {reads}.chunk(2, 1)")
         elif node.op == "add":
             runs.append(f"{node.name} = {' + '.join(node.inputs)}")
         elif node.op == "concat":
@@ -318,6 +355,11 @@ def write_onnx(net: Net, path: Path) -> None:
             nodes.append(helper.make_node("Flatten", [f"{name}.mean"], [f"{name}.flat"], name=f"{name}.flatten"))
             reads = [f"{name}.flat", weight(f"{name}.weight", node.C, C), weight(f"{name}.bias", node.C)]
             nodes.append(helper.make_node("Gemm", reads, [name], name=name, transB=1))
+        elif node.op == "channel_pool":
+            nodes.append(helper.make_node("ReduceMean", reads, [name], name=name, axes=[1]))
+        elif node.op == "channel_split":
+            if node.other:
+                nodes.append(helper.make_node("Split", reads, [name, node.other], name=name, axis=1))
         else:
             axis = {"axis": 1} if node.op == "concat" else {}
             nodes.append(helper.make_node(node.op.capitalize(), reads, [name], name=name, **axis))
