@@ -177,6 +177,7 @@ class Coupling:
     def follows(self, number: int, index: int, side: str, *, widens: bool) -> str:
         """The other layers and sides of the group, in words: `K of d and C of b, c with it`; linear layers too.
 
+        Some change in proportion, such as those that read half of its channels, or of which a pixel shuffle makes one.
         Where the change `widens` the group, and does not only pad it, also why it cannot change.
         """
         group = self.channels.groups[number]
@@ -192,9 +193,12 @@ class Coupling:
         parts = [Text(what, layers=self._names(which)) for what, which in places if which]
         linear = self.linear_layers(group)
         text = joined(Text(" and "), [*parts, *([shortened(linear, _NAMED)] if linear else [])])
-        if group.fixed and widens:
-            return Text("{others} with it; but {reason}", others=text, reason=group.fixed[0])
-        return Text("{others} with it", others=text)
+        scales = {self.channels.times.get(layer, 1) for layer in group.writers}
+        alike = len(scales.union(reader.times for reader in group.readers)) <= 1
+        if not group.fixed or not widens:
+            return Text(sentence("{others} with it") if alike else sentence("{others} in proportion"), others=text)
+        but = sentence("{others} with it; but {reason}") if alike else sentence("{others} in proportion; but {reason}")
+        return Text(but, others=text, reason=group.fixed[0])
 
     def linear_layers(self, group: ChannelGroup) -> list[str]:
         """The linear layers that read or write a group, as people know them: `linear fc`, `linear at net.py:12`."""

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 from promised import promised
-from read_specs import network
+from read_specs import network, spec
 from small_networks import checked, layer, rulebook
 from wirings import Wiring
 
@@ -94,6 +94,26 @@ def test_parts_of_a_concatenation_are_aligned_one_after_the_other() -> None:
     _, promise = promised(net.network(net.conv(net.concat(one, two), 64, 1)))
     widths = {lever.width for lever in promise.optimum.levers.values()}
     assert widths == {64, 32}
+
+
+def test_layers_of_half_the_channels_follow_in_proportion() -> None:
+    """A block of YOLO's; what reads the sum of its halves has a width of its own."""
+    coupling = Coupling(
+        network(
+            spec(
+                "name: a, C: 3, H: 8, W: 8, K: 60, kernel_size: 1",
+                "name: half, op: channel_split",
+                "name: b, K: 30, kernel_size: 1",
+                "name: sum, op: add, inputs: [half, b]",
+                "name: c, K: 40, kernel_size: 1",
+                "name: d, K: 8, kernel_size: 1",
+            )
+        )
+    )
+    number, own = coupling.channels.written[0], coupling.channels.written[2]
+    assert coupling.follows(number, 0, "K", widens=True) == "K of b and C of b, c in proportion"
+    assert coupling.sets((0, 1, 2), {number: 64}, number) == ({"K": 64}, {"C": 32, "K": 32}, {"C": 32})
+    assert coupling.follows(own, 2, "K", widens=True) == "C of d with it"
 
 
 def test_a_width_suits_groups_and_the_dtype_that_b_has() -> None:
