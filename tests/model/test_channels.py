@@ -206,27 +206,22 @@ def test_what_usually_reads_one_tensor_and_reads_several_is_opaque() -> None:
     assert of(net.channels, 0).fixed == of(net.channels, 1).fixed == ("batchnorm op3 depends on it",)
 
 
-def test_pixel_shuffles_scale() -> None:
-    net, a = begun(240)
-    net.conv("b", net.step("pixel_shuffle", a, C=60, factor=2), 60, 8)
+@pytest.mark.parametrize(
+    ("kind", "before", "multiple_of", "wider"),
+    [
+        ("pixel_shuffle", (240, 60), 4, (256, 64)),
+        ("pixel_unshuffle", (15, 60), 1, (16, 64)),
+        ("split", (254, 127), 2, (256, 128)),
+    ],
+)
+def test_what_makes_more_or_fewer_channels_scales(
+    kind: OperationKind, before: tuple[int, int], multiple_of: int, wider: tuple[int, int]
+) -> None:
+    net, a = begun(before[0])
+    net.conv("b", net.step(kind, a, C=before[1], factor=2), before[1], 8)
     channels = net.channels
-    assert of(channels, 0).multiple_of == 4
-    assert channels.changes(net.layers, {channels.written[0]: 256}) == {0: {"K": 256}, 1: {"C": 64}}
-
-
-def test_pixel_unshuffles_scale() -> None:
-    net, a = begun(15)
-    net.conv("b", net.step("pixel_unshuffle", a, C=60, factor=2), 60, 8)
-    channels = net.channels
-    assert channels.changes(net.layers, {channels.written[0]: 16}) == {0: {"K": 16}, 1: {"C": 64}}
-
-
-def test_a_split_has_a_share_of_each_channel() -> None:
-    net, a = begun(254)
-    net.conv("b", net.step("split", a, C=127, factor=2), 127, 8)
-    channels = net.channels
-    assert of(channels, 0).multiple_of == 2
-    assert channels.changes(net.layers, {channels.written[0]: 256}) == {0: {"K": 256}, 1: {"C": 128}}
+    assert of(channels, 0).multiple_of == multiple_of
+    assert channels.changes(net.layers, {channels.written[0]: wider[0]}) == {0: {"K": wider[0]}, 1: {"C": wider[1]}}
 
 
 def test_the_parts_that_were_joined_have_one_width_to_be_split_again() -> None:

@@ -250,11 +250,9 @@ class ProjectImports:
         for full in dict.fromkeys(_NAMES.findall(self.project.content(path) or b"")):
             module, _, name = full.rpartition(b".")
             yield from self._resolved([full.decode()], path)
-            defines = re.compile(
-                rb"\b(?:class|def)\s+%s\b" % name
-            ).search  # which a file's name, as "train.py", does not
+            definition = re.compile(rb"\b(?:class|def)\s+%s\b" % name)  # a file's name, as "train.py", has none
             files = self._resolved([module.decode()], path)
-            yield from (file for file in files if defines(self.project.content(file) or b""))
+            yield from (file for file in files if definition.search(self.project.content(file) or b""))
 
     def _imported_by_call(self, path: str) -> Iterator[str]:
         """Yield the names of modules that calls import, with `*` for what only a run knows; '' for one that is any."""

@@ -102,7 +102,7 @@ class OperatorCall(NamedTuple):
     are; `tensors`: how many arguments are tensors, with constants; `at`: which of these is the first activation.
     `written`: the shape of its first result. `argument` returns an argument by its name in the schema: None where it
     is absent, and an object of another type where its value is not known. `axes`: which axis of each activation has
-    the channels, where not all have them behind the batch.
+    the channels.
     """
 
     reads: Sequence[Shape]
@@ -111,16 +111,12 @@ class OperatorCall(NamedTuple):
     at: int
     written: Shape
     argument: Callable[[str], Any]
-    axes: Sequence[int] = ()
+    axes: Sequence[int]
 
     @property
     def are_last(self) -> bool:
         """Whether the channels of all that it reads are on the last axis."""
-        return all(axis == len(shape) - 1 for axis, shape in zip(self.axes or self._second, self.reads, strict=True))
-
-    @property
-    def _second(self) -> Sequence[int]:
-        return (1,) * len(self.reads)
+        return all(axis == len(shape) - 1 for axis, shape in zip(self.axes, self.reads, strict=True))
 
     def turned(self) -> OperatorCall:
         """The same call of tensors whose channels are behind the batch, where all have them on the last axis."""
@@ -136,7 +132,7 @@ class OperatorCall(NamedTuple):
 
         reads = [channels_second(shape, len(shape) - 1) for shape in self.reads]
         written = channels_second(self.written, len(self.written) - 1)
-        return self._replace(reads=reads, written=written, argument=argument, axes=())
+        return self._replace(reads=reads, written=written, argument=argument, axes=(1,) * len(reads))
 
 
 def _turned(axis: Any, rank: int) -> Any:
@@ -146,7 +142,7 @@ def _turned(axis: Any, rank: int) -> Any:
 
 def effect_of(name: str, call: OperatorCall) -> Effect:
     """The effect of an operator that is no convolution."""
-    behind_batch = not any(axis != 1 for axis in call.axes)
+    behind_batch = all(axis == 1 for axis in call.axes)
     if role(name) == NORM:
         return _NORM if behind_batch else OPAQUE
     short, axis = plain(name), 1
@@ -248,7 +244,7 @@ def _layer_norm(_: str, call: OperatorCall) -> Effect:
 
 def _moved(name: str, call: OperatorCall) -> Effect:
     """A permutation that moves the channels alone, before or behind the axes of space."""
-    rank, channels = len(call.reads[0]), call.axes[0] if call.axes else 1
+    rank, channels = len(call.reads[0]), call.axes[0]
     given = call.argument("dims") if name == "permute" else [call.argument("dim0"), call.argument("dim1")]
     if not isinstance(given, (list, tuple)) or not all(isinstance(axis, int) for axis in given):
         return OPAQUE

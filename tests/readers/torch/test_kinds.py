@@ -229,7 +229,7 @@ def test_live_traces_and_exported_programs_agree(tmp_path: Path) -> None:
 
 def step(*reads: tuple[int | None, ...], written: tuple[int | None, ...], **given: Any) -> OperatorCall:
     tensors, at = given.pop("tensors", len(reads)), given.pop("at", 0)
-    return OperatorCall(reads, len(set(reads)), tensors, at, written, given.get)
+    return OperatorCall(reads, len(set(reads)), tensors, at, written, given.get, (1,) * len(reads))
 
 
 ONE = (2, 1, 8, 8)
