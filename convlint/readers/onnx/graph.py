@@ -22,6 +22,7 @@ from convlint.readers.operations import (
     ValueOrigin,
     flattens,
     one_element,
+    sizes_of,
 )
 
 if TYPE_CHECKING:
@@ -368,7 +369,7 @@ class GraphOperations(Operations):
         self._row_means: set[int] = set()  # operations: means over the last axis
         self._biases: set[int] = set()  # operations: additions of a row that is stored
         # Reshapes to fewer channels: torch.onnx writes GroupNorm as an instance norm over one row for each group.
-        self._rows_of_groups: set[int] = set()
+        self._rows_of_groups: dict[int, Shape] = {}  # with the shape that each read
 
     def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: GraphScope) -> None:
         """Adds the graph's inputs; those that are transposed to NCHW have their channels last."""
@@ -433,6 +434,8 @@ class GraphOperations(Operations):
         effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read), measured))
         if effect is not None and effect.kind == "split" and len(set(shapes)) > 1:
             effect = None
+        if op == "Reshape" and self._ends_group_norm(maps[0], shapes[0]):
+            effect = Effect("identity")
         inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
@@ -442,8 +445,11 @@ class GraphOperations(Operations):
         if op == "Add" and len(stored) == 1 and stored[0] and shapes[0] and _is_row(stored[0], shapes[0][-1]):
             self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
-            self._rows_of_groups.add(len(self._met))
-        multiplied = names if effect is None else names[1:2] if effect.kind == "linear" else ()
+            self._rows_of_groups[len(self._met)] = before[0] if maps[0].axis == 1 else ()
+        if effect is None:
+            multiplied = [] if op in RESHAPES else names
+        else:
+            multiplied = names[1:2] if effect.kind == "linear" else []
         for constant in multiplied:
             if constant not in self._maps:
                 self.multiplied.setdefault(self._made_of.get(constant, constant), []).append(self.count)
@@ -462,6 +468,18 @@ class GraphOperations(Operations):
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
+
+    def _ends_group_norm(self, source: Map, shape: Shape | None) -> bool:
+        """Whether a reshape undoes the one before an instance norm of groups; that norm then is of the channels."""
+        norm = self._met[source.operation]
+        rows = norm.inputs[0] if norm.inputs and norm.work is not None and norm.work.op == "group_norm" else -1
+        groups, count = norm.C, _size((*(shape or ()), 0, 0)[1])
+        if not shape or self._rows_of_groups.get(rows) != shape or not groups or not count or count % groups:
+            return False
+        for number, parts in ((rows, 1), (source.operation, groups)):
+            whole = replace(self._met[number], kind="identity", groups=parts, where="", **sizes_of(shape, 1))
+            self._met[number] = whole
+        return True
 
     def _work(
         self, node: onnx.NodeProto, scope: GraphScope, read: Sequence[str], before: Sequence[Shape | None],
