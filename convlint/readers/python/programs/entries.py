@@ -16,7 +16,7 @@ from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
-from convlint.readers.python.programs.unit import Definition, SourceUnit, statements
+from convlint.readers.python.programs.unit import Definition, ResolvedName, SourceUnit, statements
 from convlint.readers.python.source_file import dotted, is_guard, last_name
 from convlint.readers.python.walking import every
 
@@ -32,6 +32,7 @@ _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
 _LOOP = re.compile(rb"^(?:if\b.*\n(?:[ \t].*\n|\n)*?[ \t]+)?(?:for|while)\b", re.MULTILINE)  # at the top level
 _UPDATES = re.compile(_BACKWARD.pattern + rb"|\boptim\w*\.step\s*\(")
+_MOST_BASES = 5  # above one another
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
@@ -54,7 +55,11 @@ def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.
     # A notebook or script without a guard calls its training function, or another file's, at the top level.
     loops = _loops(unit)
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
-    training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
+    training = [
+        node
+        for node in calls
+        if _trains(node.value, loops) or _trains_elsewhere(node.value, unit) or _trains_by_object(node.value, unit)
+    ]
     if training:
         return next((node for node in training if not _is_bare(node, body)), training[0])
     outer = [node for node in statements(body) if isinstance(node, ast.For | ast.While)]
@@ -99,6 +104,26 @@ def _trains_elsewhere(node: ast.expr, unit: SourceUnit) -> bool:
         and isinstance(called.node, Definition)
         and called.node.name in _loops(called.unit)
     )
+
+
+def _trains_by_object(node: ast.expr, unit: SourceUnit) -> bool:
+    """Whether it is `trainer.train()` of an object whose class, in the repository, defines that method."""
+    match node:
+        case ast.Call(func=ast.Attribute(ast.Name(name), method)) if _TRAINING.match(f"{method}(".encode()):
+            made = unit.assigned.get(name, [])
+            classes = (unit.resolve(value.func) for value in made if isinstance(value, ast.Call))
+            return any(_defines(cls, method) for cls in classes)
+    return False
+
+
+def _defines(cls: ResolvedName, name: str, hops: int = 0) -> bool:
+    """Whether a class or one of its bases has a method of that name, other than one that takes a module's mode."""
+    if not isinstance(cls.node, ast.ClassDef) or cls.unit is None or hops > _MOST_BASES:
+        return False
+    own = [node for node in statements(cls.node.body) if isinstance(node, Definition) and node.name == name]
+    if own:
+        return all(parameter.arg != "mode" for parameter in own[-1].args.args)
+    return any(_defines(cls.unit.resolve(base), name, hops + 1) for base in cls.node.bases)
 
 
 def _is_bare(node: ast.Expr | ast.Assign, body: list[ast.stmt]) -> bool:

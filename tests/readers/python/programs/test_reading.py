@@ -549,6 +549,43 @@ def test_a_loop_without_a_guard_that_calls_a_method_which_trains(tmp_path: Path,
     assert len(programs(tmp_path, {"trainer.py": OPTIMIZES, "train.py": begin + loop})) == found
 
 
+TRAINER = (
+    OPTIMIZES
+    + """
+class Base:
+    def train(self):
+        for image in self.loader:
+            Model().optimize_parameters()
+class Trainer(Base):
+    def run(self):
+        self.train()
+class Net(torch.nn.Module):
+    def train(self, mode=True):
+        self.norm.eval()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("trainer = Trainer(device='cuda')\ntrainer.train()\n", 1),
+        (
+            "if many:\n    trainer = Base(device='cuda')\nelse:\n    trainer = Trainer(device='cuda')\ntrainer.train()\n",
+            1,
+        ),
+        # of a class that has no such method, or one that only chooses the mode; of a library
+        ("trainer = Model(device='cuda')\ntrainer.train()\n", 0),
+        ("net = Net(device='cuda')\nnet.train()\n", 0),
+        ("trainer = torch.Trainer(device='cuda')\ntrainer.train()\n", 0),
+        ("trainer = Trainer(device='cuda')\n", 0),
+    ],
+)
+def test_a_script_without_a_guard_trains_by_an_object_of_the_repository(tmp_path: Path, lines: str, found: int) -> None:
+    files = {"engine.py": TRAINER, "train.py": "import torch\nfrom engine import Base, Model, Net, Trainer\n" + lines}
+    assert len(programs(tmp_path, files)) == found
+
+
 def test_a_package_of_a_name_is_the_one_beside_the_importer(tmp_path: Path) -> None:
     load = 'from importlib import import_module\nmodule = import_module("data." + args.data)\n'
     files = {f"{folder}/data/{name}.py": "" for folder, name in (("a", "cifar"), ("b", "cifar"), ("b", "other"))}
