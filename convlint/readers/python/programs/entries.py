@@ -16,7 +16,7 @@ from convlint.readers.python.evaluator import names_of
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Segment
 from convlint.readers.python.programs.settings import may_set
-from convlint.readers.python.programs.unit import Definition, ResolvedName, SourceUnit, statements
+from convlint.readers.python.programs.unit import Definition, SourceUnit, statements
 from convlint.readers.python.source_file import dotted, is_guard, last_name
 from convlint.readers.python.walking import every
 
@@ -32,7 +32,7 @@ _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
 _LOOP = re.compile(rb"^(?:if\b.*\n(?:[ \t].*\n|\n)*?[ \t]+)?(?:for|while)\b", re.MULTILINE)  # at the top level
 _UPDATES = re.compile(_BACKWARD.pattern + rb"|\boptim\w*\.step\s*\(")
-_MOST_BASES = 5  # above one another
+_NAME = re.compile(r"\w+")
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
@@ -43,8 +43,10 @@ def may_be_entry(content: bytes) -> bool:
     return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content) or _LOOP.search(content))
 
 
-def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.stmt | None:
+def beginning(unit: SourceUnit, segments: Callable[[], Iterable[Segment]]) -> ast.stmt | None:
     """Return the statement where a program begins: its guard, or the first statement of the module that trains.
+
+    `segments` gives those of all files that it imports.
 
     A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains. A loop
     may call a method of another file that is `updating` weights, as `trainer.run_one_step(images)`.
@@ -58,12 +60,14 @@ def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.
     training = [
         node
         for node in calls
-        if _trains(node.value, loops) or _trains_elsewhere(node.value, unit) or _trains_by_object(node.value, unit)
+        if _trains(node.value, loops)
+        or _trains_elsewhere(node.value, unit)
+        or _trains_by_object(node.value, unit, segments())
     ]
     if training:
         return next((node for node in training if not _is_bare(node, body)), training[0])
     outer = [node for node in statements(body) if isinstance(node, ast.For | ast.While)]
-    methods = updating() if outer else ()
+    methods = _updating(segments()) if outer else ()
     return next((node for node in outer if any(_calls_method(inner, methods) for inner in every(node))), None)
 
 
@@ -71,7 +75,7 @@ def _calls_method(node: ast.AST, names: Collection[str]) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
 
 
-def updating(segments: Iterable[Segment]) -> set[str]:
+def _updating(segments: Iterable[Segment]) -> set[str]:
     """Return the names of methods that go backward, or update weights."""
     return {segment.name for segment in segments if segment.is_method and segment.has(_UPDATES)}
 
@@ -106,24 +110,28 @@ def _trains_elsewhere(node: ast.expr, unit: SourceUnit) -> bool:
     )
 
 
-def _trains_by_object(node: ast.expr, unit: SourceUnit) -> bool:
-    """Whether it is `trainer.train()` of an object whose class, in the repository, defines that method."""
+def _trains_by_object(node: ast.expr, unit: SourceUnit, segments: Iterable[Segment]) -> bool:
+    """Whether it is `trainer.train()` of an object whose class, by its name, has that method in the repository."""
     match node:
         case ast.Call(func=ast.Attribute(ast.Name(name), method)) if _TRAINING.match(f"{method}(".encode()):
-            made = unit.assigned.get(name, [])
-            classes = (unit.resolve(value.func) for value in made if isinstance(value, ast.Call))
-            return any(_defines(cls, method) for cls in classes)
+            made = {last_name(value.func) for value in unit.assigned.get(name, []) if isinstance(value, ast.Call)}
+            return bool(made) and not made.isdisjoint(_classes_with(method, list(segments)))
     return False
 
 
-def _defines(cls: ResolvedName, name: str, hops: int = 0) -> bool:
-    """Whether a class or one of its bases has a method of that name, other than one that takes a module's mode."""
-    if not isinstance(cls.node, ast.ClassDef) or cls.unit is None or hops > _MOST_BASES:
-        return False
-    own = [node for node in statements(cls.node.body) if isinstance(node, Definition) and node.name == name]
-    if own:
-        return all(parameter.arg != "mode" for parameter in own[-1].args.args)
-    return any(_defines(cls.unit.resolve(base), name, hops + 1) for base in cls.node.bases)
+def _classes_with(method: str, segments: Sequence[Segment]) -> set[str]:
+    """Return the classes that have a method of that name, themselves or by a base; not one that takes a mode."""
+    found = {
+        segment.cls
+        for segment in segments
+        if segment.is_method and segment.name == method and b"mode" not in segment.lines[0]
+    }
+    heads = {segment.name: segment.lines[0].decode(errors="replace") for segment in segments if segment.kind == "class"}
+    while more := {
+        name for name, head in heads.items() if name not in found and not found.isdisjoint(_NAME.findall(head))
+    }:
+        found |= more
+    return found
 
 
 def _is_bare(node: ast.Expr | ast.Assign, body: list[ast.stmt]) -> bool:

@@ -571,13 +571,13 @@ class Net(torch.nn.Module):
     [
         ("trainer = Trainer(device='cuda')\ntrainer.train()\n", 1),
         (
-            "if many:\n    trainer = Base(device='cuda')\nelse:\n    trainer = Trainer(device='cuda')\ntrainer.train()\n",
+            "if one:\n    it = Base(device='cuda')\nelse:\n    it = Trainer(device='cuda')\nit.train()\n",
             1,
         ),
         # of a class that has no such method, or one that only chooses the mode; of a library
         ("trainer = Model(device='cuda')\ntrainer.train()\n", 0),
         ("net = Net(device='cuda')\nnet.train()\n", 0),
-        ("trainer = torch.Trainer(device='cuda')\ntrainer.train()\n", 0),
+        ("trainer = torch.Runner(device='cuda')\ntrainer.train()\n", 0),
         ("trainer = Trainer(device='cuda')\n", 0),
     ],
 )
