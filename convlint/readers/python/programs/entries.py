@@ -342,7 +342,10 @@ _HARMLESS = frozenset(
     tensorflow_datasets torch_harmonics torch_geometric x_transformers zmq wrapt xgboost tenacity atari_py natten
     causal_conv1d selective_scan_cuda flash_attn MultiScaleDeformableAttention pointnet2_ops ttach
     torch_audiomentations tensorly tltorch openvino tensorrt ncnn coremltools pycuda ot pettingzoo gym_minigrid
-    minigrid procgen flask_cors supersuit __main__ functorch onnxsim depthwise_conv2d_implicit_gemm
+    minigrid procgen flask_cors supersuit __main__ functorch onnxsim depthwise_conv2d_implicit_gemm einx einops_exts
+    asteroid_filterbanks braceexpand cvtorchvision diffq audioseal resnest imblearn mlxtend napari alt_cuda_corr torchio
+    fairscale lightgbm catboost diffusers peft supervision streamlit geopandas pyproj schedulefree prodigyopt albucore
+    rotary_embedding_torch vector_quantize_pytorch faster_coco_eval calflops gsplat nerfacc monotonic_align
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

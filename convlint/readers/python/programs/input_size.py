@@ -668,6 +668,8 @@ def _given(node: ast.expr, segment: Segment) -> list[ast.expr | None]:
 
 def _batch(size: ast.expr | None, segment: Segment, reached: Reached, hops: int = 0) -> int:
     """Return the size of a batch, which a variable, callers or the default of an option may give; 0 if unknown."""
+    if isinstance(size, ast.Constant):
+        return size.value if isinstance(size.value, int) else 0
     if isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult) and hops < _MOST_HOPS:
         return _batch(size.left, segment, reached, hops + 1) * _batch(size.right, segment, reached, hops + 1)
     values = _given(size, segment) if size is not None else []
@@ -680,8 +682,8 @@ def _batch(size: ast.expr | None, segment: Segment, reached: Reached, hops: int 
         values = [
             default for part in reached.having(_OPTION) for option, default in part.once(_options) if option == name
         ]
-    numbers = [value.value if isinstance(value, ast.Constant) else None for value in values]
-    return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
+    deeper = hops + 1
+    return min((_batch(value, segment, reached, deeper) if deeper <= _MOST_HOPS else 0 for value in values), default=0)
 
 
 def _passed(name: str, segment: Segment, reached: Reached) -> Iterator[tuple[ast.expr | None, Segment]]:
@@ -721,7 +723,9 @@ def _plain(name: str) -> str:
 _DOUBT = re.compile(
     rb"multi_?scale|random_?resize(?!d)|GroupedBatchSampler|ResizeShortestEdge|RandomShortestSize|ScaleJitter|"
     rb"progressive_resiz|grow_size|random_size|sizes?\s*=\s*random|img_?scales|variable_size|keep_ratio|"
-    rb"interpolate\([^)\n]*rand|bucket",
+    rb"interpolate\([^)\n]*rand|"
+    # buckets of sizes, rather than of gradients, files, positions or numbers
+    rb"bucket\w*(?:sampl|batch|manag|reso|ing\b|boundar)|(?:aspect|size|resolution|length|enable)_?\w*bucket",
     re.IGNORECASE,
 )
 

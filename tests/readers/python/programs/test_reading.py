@@ -367,7 +367,8 @@ def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("library", "complete"), [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False)]
+    ("library", "complete"),
+    [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False), ("einx", True)],
 )
 def test_what_reads_data_sets_no_flags(tmp_path: Path, library: str, complete: bool) -> None:
     assert program(tmp_path, f"import {library}\n{LOOP}{GUARD}").complete is complete
