@@ -18,10 +18,14 @@ from convlint.readers.operations import (
     ConvOutput,
     Effect,
     Operations,
+    Place,
     Shape,
     ValueOrigin,
     flattens,
+    joined_again,
+    moved_by,
     one_element,
+    parted,
 )
 
 if TYPE_CHECKING:
@@ -160,13 +164,13 @@ class GraphScope:
 
 
 class Map(NamedTuple):
-    """A tensor that depends on the graph's inputs: the operation that makes it, and its axis of channels.
+    """A tensor that depends on the graph's inputs: the operation that makes it, and where its channels are.
 
     `composed`: the channels may be several runs, one after another, as a concatenation makes them.
     """
 
     operation: int
-    axis: int
+    place: Place
     composed: bool = False
 
 
@@ -182,8 +186,9 @@ class Given(NamedTuple):
 
     @property
     def axis(self) -> int:
-        """The axis of channels of the first map."""
-        return self.maps[0].axis
+        """The axis of channels of the first map; 0 where they are on two."""
+        place = self.maps[0].place
+        return place if isinstance(place, int) else 0
 
     def number(self, name: str, default: int) -> int:
         """The whole number that an attribute of the node has."""
@@ -197,7 +202,13 @@ def effect_of(op: str, given: Given) -> Effect | None:
     if op == "Concat":
         return _concatenation(given)
     rule = _RULES.get(op)
-    return None if rule is None or len(given.maps) > 1 else rule(given)
+    if rule is None or len(given.maps) > 1 or not (given.axis or rule in (_same, _reshape, _transpose)):
+        return None
+    return rule(given)
+
+
+def _same(given: Given) -> Effect:
+    return Effect("identity", given.maps[0].place)
 
 
 def _elementwise(given: Given) -> Effect | None:
@@ -205,7 +216,7 @@ def _elementwise(given: Given) -> Effect | None:
     if after is None or axis >= len(after) or after[axis] is None:
         return None
     for operand, shape in zip(given.maps, given.before, strict=True):
-        if shape is None or len(shape) != len(after) or operand.axis != axis:
+        if shape is None or len(shape) != len(after) or operand.place != axis:
             return None
     if len(given.maps) > 1:
         return Effect("add", axis)
@@ -224,7 +235,7 @@ def _keeps_channels(given: Given) -> bool:
 def _concatenation(given: Given) -> Effect | None:
     shapes, axis = [given.after, *given.before], given.axis
     ranks = {len(shape) for shape in shapes if shape is not None}
-    if given.constants or None in shapes or len(ranks) != 1 or any(operand.axis != axis for operand in given.maps):
+    if given.constants or None in shapes or len(ranks) != 1 or any(operand.place != axis for operand in given.maps):
         return None
     along = given.number("axis", 0)
     return Effect("concat", axis) if axis == (along + min(ranks) if along < 0 else along) else None
@@ -265,14 +276,10 @@ def _group_norm(given: Given) -> Effect | None:
 
 
 def _transpose(given: Given) -> Effect | None:
-    """A transpose that moves the channels alone, before or behind the axes of space."""
+    """A transpose that moves the channels alone."""
     order = next((list(attribute.ints) for attribute in given.node.attribute if attribute.name == "perm"), [])
-    rank, axis = len(order), given.axis
-    others = [position for position in range(rank) if position != axis]
-    if axis not in order or [position for position in order if position != axis] != others:
-        return None
-    moved = order.index(axis)
-    return Effect("identity", moved) if rank > 2 and moved in (1, rank - 1) else None
+    place = moved_by(given.maps[0].place, order) if len(order) > 2 else None
+    return None if place is None else Effect("identity", place)
 
 
 def _shuffle(given: Given) -> Effect | None:
@@ -299,10 +306,14 @@ def _one_element(given: Given) -> Effect | None:
 
 
 def _reshape(given: Given) -> Effect | None:
-    """A reshape to a map of one element, or to a vector of all elements of each image."""
-    before, after = given.before[0], given.after
-    if before is None or after is None or len(after) > 2:
-        return _one_element(given)
+    """A reshape to a map of one element, or to a vector of all elements of each image; two that shuffle channels."""
+    before, after, place = given.before[0], given.after, given.maps[0].place
+    if before is None or after is None:
+        return None
+    if isinstance(place, tuple):
+        return joined_again(before, place, after)
+    if len(after) > 2:
+        return (parted(before, after) if place == 1 else None) or _one_element(given)
     return Effect("view") if flattens(before, after) else None
 
 
@@ -337,7 +348,7 @@ def _product(given: Given) -> Effect | None:
 
 
 _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
-    **dict.fromkeys(SAME, lambda given: Effect("identity", given.axis)),
+    **dict.fromkeys(SAME, _same),
     **dict.fromkeys(NORMS, lambda given: Effect("batchnorm", given.axis)),
     **dict.fromkeys(POOLS, _pool),
     **dict.fromkeys(ANY_AXIS, _any_axis),
@@ -393,7 +404,7 @@ class GraphOperations(Operations):
             why = f"{label}, whose weights are computed,"
             self.opaque(f"weights of {label}", why, computed)
             self.set_apart(call, why)
-        if source is not None and source.axis != 1:
+        if source is not None and source.place != 1:
             self.set_apart(call, f"{label}, which takes another axis for channels,")
         for name in names[WEIGHT_INPUT[node.op_type] :][:1]:
             self._users.setdefault(self._made_of.get(name, name), []).append((call, f"{node.op_type} {name}"))
