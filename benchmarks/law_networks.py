@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 FAMILIES = ("dense", "grouped", "depthwise", "heads", "joined")
@@ -112,6 +112,8 @@ class _Builder:
         blocks = random.Random(f"blocks {self.net.seed}")  # of their own, so that the other networks stay as they are
         if blocks.random() < 0.3:
             x = getattr(self, blocks.choice(("_gated", "_halved", "_attentive")))(x)
+        elif blocks.random() < 0.2:
+            x = self._shuffled(x)
         x = getattr(self, f"_{self.net.family}")(x)
         if self.net.family != "heads" and rng.random() < 0.5:
             if rng.random() < 0.5:
@@ -162,8 +164,7 @@ class _Builder:
                 continue
             y = self.unit(x, self.width(), self.rng.choice((1, 3)))
             pair = (x, y) if self.rng.random() < 0.5 else (y, self.unit(x, self.width(), 3))
-            joined = self.node("concat", tuple(each.name for each in pair), C=sum(e.C for e in pair), size=x.size)
-            x = self.unit(joined, self.width(), 1)
+            x = self.unit(self.joined(*pair), self.width(), 1)
         return x
 
     def _gated(self, x: Node) -> Node:
@@ -179,13 +180,25 @@ class _Builder:
         a, b = self.halves(self.conv(x, 2 * half, 1))
         y = self.conv(self.unit(b, self.width(), 3), half, 3)
         y = self.node("add", (b.name, y.name), C=half, size=x.size)
-        return self.conv(self.node("concat", (a.name, b.name, y.name), C=3 * half, size=x.size), x.C, 1)
+        return self.conv(self.joined(a, b, y), x.C, 1)
 
     def _attentive(self, x: Node) -> Node:
         """Attention over positions, from the mean of the channels."""
         weight = self.conv(self.node("channel_pool", (x.name,), C=1, size=x.size), 1, 7)
         weight = self.node("sigmoid", (weight.name,), C=1, size=x.size)
         return self.node("mul", (x.name, weight.name), C=x.C, size=x.size)
+
+    def _shuffled(self, x: Node) -> Node:
+        """Two halves whose channels take turns, of which one goes on, as ShuffleNet's."""
+        half = self.width()
+        joined = self.joined(self.unit(x, half, 1), self.unit(x, half, 3))
+        a, b = self.halves(self.node("channel_shuffle", (joined.name,), C=joined.C, size=x.size))
+        return self.conv(self.joined(a, self.unit(b, half, 3)), x.C, 1)
+
+    def joined(self, *parts: Node) -> Node:
+        """Their concatenation."""
+        names = tuple(part.name for part in parts)
+        return self.node("concat", names, C=sum(part.C for part in parts), size=parts[0].size)
 
     def halves(self, x: Node) -> tuple[Node, Node]:
         """Both halves of the channels."""
@@ -253,13 +266,16 @@ def _silence(net: Net, rng: random.Random) -> None:
         )
 
 
-def spec_text(net: Net) -> str:
-    """The network as a spec."""
+def spec_text(net: Net, *, means: bool = False) -> str:
+    """The network as a spec; `means`: its linear layers read the mean of all positions, as in the other formats."""
     defaults = {"N": str(net.N), "dtype": net.dtype} | ({"layout": net.layout} if net.layout else {})
     lines = ["version: 1", f"target: [{net.gpu}]", f"mode: {net.mode}"]
     lines += [f"runtime: {_flow(net.runtime)}"] if net.runtime else []
     lines += [f"defaults: {_flow(defaults)}", "layers:"]
     for node in net.nodes:
+        if means and node.op == "linear":
+            lines.append(f"  - {{ name: {node.name}_mean, op: global_pool, input: {node.inputs[0]} }}")
+            node = replace(node, inputs=(f"{node.name}_mean",))
         lines.append(f"  - {_flow(_item(node))}" + (f"  # {node.comment}" if node.comment else ""))
     return "\n".join(lines) + "\n"
 
@@ -267,7 +283,7 @@ def spec_text(net: Net) -> str:
 def _item(node: Node) -> dict[str, str]:
     item = {"name": node.name}
     if node.op != "conv":
-        item["op"] = {"linear": "linear"}.get(node.op, node.op)
+        item["op"] = node.op
     if node.op == "input":
         return item | {"C": str(node.C), "H": str(node.size), "W": str(node.size)}
     item |= {"input": node.inputs[0]} if len(node.inputs) == 1 else {"inputs": f"[{', '.join(node.inputs)}]"}
@@ -308,6 +324,9 @@ def torch_source(net: Net) -> str:
             runs.append(f"{node.name} = {' * '.join(node.inputs)}")
         elif node.op == "channel_pool":
             runs.append(f"{node.name} = {reads}.mean(1, keepdim=True)")
+        elif node.op == "channel_shuffle":
+            parts = f"{reads}.view({reads}.shape[0], 2, -1, *{reads}.shape[2:])"
+            runs.append(f"{node.name} = {parts}.transpose(1, 2).reshape({reads}.shape)")
         elif node.other:
             runs.append(f"{node.name}, {node.other} = {reads}.chunk(2, 1)")
         elif node.op == "add":
@@ -357,6 +376,17 @@ def write_onnx(net: Net, path: Path) -> None:
             nodes.append(helper.make_node("Gemm", reads, [name], name=name, transB=1))
         elif node.op == "channel_pool":
             nodes.append(helper.make_node("ReduceMean", reads, [name], name=name, axes=[1]))
+        elif node.op == "channel_shuffle":
+            steps = [f"{name}.{step}" for step in ("parts", "turned")]
+            sizes = ((net.N, 2, C // 2, node.size, node.size), (net.N, C, node.size, node.size))
+            stated = [f"{name}.{len(each)}" for each in sizes]
+            int64 = TensorProto.INT64
+            weights += [
+                helper.make_tensor(of, int64, (len(each),), each) for of, each in zip(stated, sizes, strict=True)
+            ]
+            nodes.append(helper.make_node("Reshape", [*reads, stated[0]], steps[:1], name=steps[0]))
+            nodes.append(helper.make_node("Transpose", steps[:1], steps[1:], name=steps[1], perm=[0, 2, 1, 3, 4]))
+            nodes.append(helper.make_node("Reshape", [steps[1], stated[1]], [name], name=name))
         elif node.op == "channel_split":
             if node.other:
                 nodes.append(helper.make_node("Split", reads, [name, node.other], name=name, axis=1))

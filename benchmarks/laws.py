@@ -402,7 +402,7 @@ def _difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str:
 def in_three_formats(case: Case, net: Net) -> None:
     """Holds the numbers of a spec against those of a module and an ONNX file of the same network."""
     image = net.nodes[0]
-    Path("net.yaml").write_text(spec_text(net))
+    Path("net.yaml").write_text(spec_text(net, means=True))
     Path("module_of_net.py").write_text(torch_source(net))
     write_onnx(net, Path("net.onnx"))
     given = ["--gpu", net.gpu, "--mode", net.mode, "--dtype", net.dtype, "--layout", str(net.layout), "--no-config"]
@@ -469,7 +469,7 @@ def of_seed(seed: int, keep: Path | None) -> Case:
 def in_formats(seed: int, keep: Path | None = None) -> Case:
     """The plain random network of a seed, in three formats."""
     net = random_net(seed, plain=True)
-    return judged(Case(f"formats-{seed}", spec_text(net), net=net), keep, formats=net)
+    return judged(Case(f"formats-{seed}", spec_text(net, means=True), net=net), keep, formats=net)
 
 
 def main() -> None:

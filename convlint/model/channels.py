@@ -148,6 +148,12 @@ def axis_of_part(axis: Axis, count: int) -> Axis:
     return tuple((number, scale * Fraction(1, count)) for number, scale in axis)
 
 
+def mixed_axis(axis: Axis) -> Axis:
+    """The channels of parts of one width, in any order."""
+    (number, scale), *_ = axis
+    return ((number, scale * len(axis)),)
+
+
 def least_width(alignment: int, scale: Scale) -> int:
     """The least width of which `scale` makes a multiple of `alignment`."""
     parts = alignment * scale.denominator
@@ -238,6 +244,8 @@ class _Walk:
                 scaled = tuple((number, scale * by) for number, scale in axes[0])
             is_whole = all((self.width[number] * scale).denominator == 1 for number, scale in scaled)
             return scaled if is_whole else None
+        if kind == "channel_shuffle":
+            return self._shuffled(axes[0], operation)
         if kind == "view":
             times, more = divmod(C or 0, self._of(axes[0]))
             return tuple((number, scale * times) for number, scale in axes[0]) if times and not more else None
@@ -265,6 +273,17 @@ class _Walk:
         for part in parts[1:]:
             self._equal(parts[0], part, _named(operation))
         return parts[0]
+
+    def _shuffled(self, axis: Axis, operation: Operation) -> Axis | None:
+        """The axis of channels taken in turn from equal parts, which all have one width, and are mixed from then on."""
+        sizes = self._sizes(axis)
+        if sizes != sizes[:1] * len(sizes):
+            return None
+        for part in axis[1:]:
+            self._equal(axis[:1], (part,), _named(operation))
+        mixed = mixed_axis(axis)
+        self._divisible(mixed, operation.factor, _named(operation))
+        return mixed
 
     def _opaque(self, operation: Operation, axes: list[Axis]) -> Axis | None:
         """A new axis, for an operation that may do anything; it and the inputs cannot change."""

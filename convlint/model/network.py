@@ -16,10 +16,11 @@ from convlint.model.runtime import Runtime
 # Each is an op of specs as well. `identity` is any operation that keeps all sizes; `resize` any that changes D, H and W
 # alone, such as a pool; `add` any elementwise one on several tensors; `view` makes one vector of each map, or keeps
 # it; `linear` multiplies all that it reads of an image, or of a pixel, with weights of its own; `channel_pool` makes
-# one channel of all, such as their mean; `split` is one of `factor` equal parts of them; `reshape` is any other.
+# one channel of all, such as their mean; `split` is one of `factor` equal parts of them; `channel_shuffle` takes one of
+# each of `factor` equal parts in turn; `reshape` is any other.
 OperationKind = Literal[
     "input", "conv", "identity", "batchnorm", "resize", "add", "concat", "pixel_shuffle", "pixel_unshuffle", "view",
-    "linear", "channel_pool", "split", "reshape",
+    "linear", "channel_pool", "channel_shuffle", "split", "reshape",
 ]  # fmt: skip
 
 
@@ -75,12 +76,13 @@ class Operation(WireRecord, frozen=True, kw_only=True):
     `inputs` are the indices of the operations whose tensors it reads, in order. `layer` is a convolution's index in
     `Network.layers`; several operations may run one layer. `weights` is the first layer with the same weights, if they
     are shared by layers of different sizes. `factor` is that of a pixel shuffle, for each axis; `groups` (of a group
-    normalisation) must divide the channels. `output`: its tensor leaves the network. `where` describes a `reshape` for
-    people ("aten::view at net.py:31"). `sized`: its module is made for this number of channels, as a norm is; `path`
-    and `span` are where that is constructed, if it is in the user's own code. `work` is what it costs beside the
-    convolutions: None of these, and of what is no kernel (views, inputs) or is not told. `frozen`: weights that it has
-    learn nothing; `detached`: no gradient goes back through it. `part`, of a view of some elements of a tensor: how
-    many that has and the view hands on. No kernel makes it, but its gradient is written out in full.
+    normalisation) must divide the channels. `output`: its tensor leaves the network. `where`
+    describes a `reshape` for people ("aten::view at net.py:31"). `sized`: its module is made for this number of
+    channels, as a norm is; `path` and `span` are where that is constructed, if it is in the user's own code. `work` is
+    what it costs beside the convolutions: None of these, and of what is no kernel (views, inputs) or is not told.
+    `frozen`: weights that it has learn nothing; `detached`: no gradient goes back through it. `part`, of a view of some
+    elements of a tensor: how many that has and the view hands on. No kernel makes it, but its gradient is written out
+    in full.
     """
 
     kind: OperationKind

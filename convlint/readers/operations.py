@@ -102,19 +102,21 @@ def is_first(source: ValueOrigin | None) -> bool:
 
 
 Shape = tuple[int | None, ...]  # of a tensor, the batch first; None where a size is unknown
+# The axis of a tensor's channels; or two, while a shuffle is under way: that of equal parts of them, and that in each.
+Place = int | tuple[int, int]
 
 
 class Effect(Struct, frozen=True):
     """What an operator of any format does to feature maps; `axis` is that of the channels in what it writes."""
 
     kind: OperationKind
-    axis: int = 1
+    axis: Place = 1
     factor: int = 1
     groups: int = 1
 
 
 # Kinds of operations that messages name by what the model calls them, since they begin an axis of channels.
-NAMED: frozenset[OperationKind] = frozenset(("view", "linear", "channel_pool", "split"))
+NAMED: frozenset[OperationKind] = frozenset(("view", "linear", "channel_pool", "channel_shuffle", "split"))
 
 
 class Operations:
@@ -233,7 +235,7 @@ class Operations:
             else:
                 done += self._convolution(replace(operation, inputs=inputs), layers, layer_of, len(done))
             now.append(len(done) - 1)
-        return tuple(done)
+        return tuple(with_whole_shuffles(done))
 
     def _convolution(
         self, operation: Operation, layers: Sequence[ConvLayer], layer_of: Sequence[int], number: int
@@ -291,6 +293,20 @@ def with_shared_weights(operations: Sequence[Operation], sharing: Iterable[Seque
     return result
 
 
+def with_whole_shuffles(operations: Sequence[Operation]) -> list[Operation]:
+    """The operations; a shuffle of channels does the copy that one of its steps makes, where it makes none itself."""
+    result = list(operations)
+    for number, operation in enumerate(operations):
+        if operation.kind == "channel_shuffle" and operation.work is None:
+            step = operation.inputs[0]
+            while operations[step].kind == "identity" and operations[step].work is None:
+                step = operations[step].inputs[0]
+            if operations[step].copies_all and operations[step].kind == "identity":
+                result[number] = replace(operation, work=operations[step].work)
+                result[step] = replace(operations[step], work=None)
+    return result
+
+
 def flattens(before: Shape, after: Shape) -> bool:
     """Whether a reshape makes one vector of all elements of each image."""
     return len(after) == 2 and before[0] == after[0] and None not in before[1:] and after[1] == elements(before[1:])
@@ -330,15 +346,59 @@ def one_element(before: Shape, after: Shape, axis: int) -> int | None:
     return wide[0] if len(wide) == 1 and after[wide[0]] == C and wide[0] in (1, len(after) - 1) else None
 
 
-def sizes_of(shape: Shape | None, axis: int) -> dict[str, Any]:
+def sizes_of(shape: Shape | None, axis: Place) -> dict[str, Any]:
     """C, D, H, W and `dims` of a tensor; a vector for each image counts as a map of one element."""
-    if shape is None or not 2 <= len(shape) <= 5 or not 0 < axis < len(shape):
+    if shape is None or (isinstance(axis, int) and not 0 < axis < len(shape)):
         return {"D": None}
     _, C, *space = channels_second(shape, axis)
+    if len(space) > 3:
+        return {"D": None}
     D, H, W = ([1] * 3 + space)[-3:]
     return {"C": C, "D": D, "H": H, "W": W, "dims": len(space) or 2}
 
 
-def channels_second(shape: Shape, axis: int) -> Shape:
-    """The sizes with that of the channels, which are on `axis`, behind the batch."""
-    return shape if axis == 1 else (shape[0], shape[axis], *shape[1:axis], *shape[axis + 1 :])
+def channels_second(shape: Shape, place: Place) -> Shape:
+    """The sizes with that of the channels, which are at `place`, behind the batch."""
+    if place == 1:
+        return shape
+    places = (place,) if isinstance(place, int) else place
+    sizes = [shape[axis] for axis in places]
+    known = [size for size in sizes if size is not None]
+    others = [size for axis, size in enumerate(shape) if axis and axis not in places]
+    return (shape[0], prod(known) if len(known) == len(sizes) else None, *others)
+
+
+def parted(before: Shape, after: Shape) -> Effect | None:
+    """The effect of a reshape that divides the channels behind the batch in equal parts; None of any other."""
+    if len(after) < 3 or None in (*before, *after) or after[0] != before[0] or 1 in after[1:3]:
+        return None
+    whole = channels_second(after, (1, 2))
+    return Effect("identity" if whole == before else "resize", (1, 2)) if whole[1] == before[1] else None
+
+
+def moved_by(place: Place, order: Sequence[int]) -> Place | None:
+    """Where a permutation that moves the channels alone puts them: behind the batch, or on the last axis.
+
+    Two axes of channels may change places. None where it moves other axes, or does not know them.
+    """
+    places = (place,) if isinstance(place, int) else place
+    others = [axis for axis in range(len(order)) if axis not in places]
+    if sorted(order) != list(range(len(order))) or [axis for axis in order if axis not in places] != others:
+        return None
+    moved = [order.index(axis) for axis in places]
+    if len(moved) == 1:
+        return moved[0] if moved[0] in (1, len(order) - 1) else None
+    return (moved[0], moved[1]) if set(moved) == {1, 2} else None
+
+
+def joined_again(before: Shape, place: tuple[int, int], after: Shape) -> Effect | None:
+    """The effect of a reshape that joins two axes of channels behind the batch; None of any other.
+
+    Of the two sizes the smaller one is taken for the number of parts, which stays as it is whatever the channels do.
+    """
+    whole = channels_second(before, place)
+    if None in (*whole, *after) or after[:2] != whole[:2]:
+        return None
+    if place == (1, 2):
+        return Effect("identity" if after == whole else "resize")
+    return Effect("channel_shuffle", factor=min(before[1] or 0, before[2] or 0))

@@ -117,7 +117,7 @@ class Viewed(nn.Module):
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         y, z = self.stem(x), self.free(x)
-        mixed = y.view(y.shape[0], 2, 10, *y.shape[2:]).transpose(1, 2).reshape(y.shape)
+        mixed = y.view(y.shape[0], 2 * y.shape[1], -1, y.shape[3]).reshape(y.shape)
         return self.last(mixed), self.other(z.view(z.shape)[:])
 
 

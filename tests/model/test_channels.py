@@ -283,6 +283,33 @@ def test_what_a_shuffle_joins_follows_it() -> None:
     assert channels.changes(net.layers, {channels.written[0]: 96}) == {0: {"K": 96}, 1: {"K": 24}}
 
 
+def test_halves_that_are_shuffled_are_of_one_width_from_then_on() -> None:
+    net, a, b = begun(58, 58)
+    mixed = net.step("channel_shuffle", net.step("concat", a, b, C=116), C=116, factor=2)
+    half, other = (net.step("split", mixed, C=58, factor=2) for _ in range(2))
+    net.conv("c", half, 58, 30)
+    net.conv("d", net.step("concat", other, net.step("identity", a, C=58), C=116), 116, 8)
+    channels = net.channels
+    group = of(channels, 0)
+    assert group == of(channels, 1)
+    assert (group.fixed, group.multiple_of) == ((), 1)
+    changed = channels.changes(net.layers, {channels.written[0]: 64})
+    assert changed == {0: {"K": 64}, 1: {"K": 64}, 2: {"C": 64}, 3: {"C": 128}}
+
+
+def test_what_is_shuffled_is_a_multiple_of_the_groups() -> None:
+    net, a = begun(60)
+    net.conv("b", net.step("channel_shuffle", a, C=60, factor=3), 60, 8)
+    assert (of(net.channels, 0).multiple_of, of(net.channels, 0).fixed) == (3, ())
+
+
+def test_parts_of_several_widths_that_are_shuffled_stay_as_they_are() -> None:
+    net, a, b = begun(40, 20)
+    mixed = net.step("channel_shuffle", net.step("concat", a, b, C=60), C=60, factor=2, where="view at net.py:7")
+    net.conv("c", mixed, 60, 8)
+    assert of(net.channels, 0).fixed == of(net.channels, 1).fixed == ("view at net.py:7 depends on it",)
+
+
 def test_a_pool_of_the_channels_fixes_what_it_makes_alone() -> None:
     net, a = begun(60)
     net.conv("b", net.step("channel_pool", a, C=1, where="mean at net.py:7"), 1, 8)

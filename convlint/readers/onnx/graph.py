@@ -18,10 +18,14 @@ from convlint.readers.operations import (
     ConvOutput,
     Effect,
     Operations,
+    Place,
     Shape,
     ValueOrigin,
     flattens,
+    joined_again,
+    moved_by,
     one_element,
+    parted,
     sizes_of,
 )
 
@@ -161,13 +165,13 @@ class GraphScope:
 
 
 class Map(NamedTuple):
-    """A tensor that depends on the graph's inputs: the operation that makes it, and its axis of channels.
+    """A tensor that depends on the graph's inputs: the operation that makes it, and where its channels are.
 
     `composed`: the channels may be several runs, one after another, as a concatenation makes them.
     """
 
     operation: int
-    axis: int
+    place: Place
     composed: bool = False
 
 
@@ -183,8 +187,9 @@ class Given(NamedTuple):
 
     @property
     def axis(self) -> int:
-        """The axis of channels of the first map."""
-        return self.maps[0].axis
+        """The axis of channels of the first map; 0 where they are on two."""
+        place = self.maps[0].place
+        return place if isinstance(place, int) else 0
 
     def number(self, name: str, default: int) -> int:
         """The whole number that an attribute of the node has."""
@@ -198,7 +203,13 @@ def effect_of(op: str, given: Given) -> Effect | None:
     if op == "Concat":
         return _concatenation(given)
     rule = _RULES.get(op)
-    return None if rule is None or len(given.maps) > 1 else rule(given)
+    if rule is None or len(given.maps) > 1 or not (given.axis or rule in (_same, _reshape, _transpose)):
+        return None
+    return rule(given)
+
+
+def _same(given: Given) -> Effect:
+    return Effect("identity", given.maps[0].place)
 
 
 def _elementwise(given: Given) -> Effect | None:
@@ -206,7 +217,7 @@ def _elementwise(given: Given) -> Effect | None:
     if after is None or axis >= len(after) or after[axis] is None:
         return None
     for operand, shape in zip(given.maps, given.before, strict=True):
-        if shape is None or len(shape) != len(after) or operand.axis != axis:
+        if shape is None or len(shape) != len(after) or operand.place != axis:
             return None
     if len(given.maps) > 1:
         return Effect("add", axis)
@@ -225,7 +236,7 @@ def _keeps_channels(given: Given) -> bool:
 def _concatenation(given: Given) -> Effect | None:
     shapes, axis = [given.after, *given.before], given.axis
     ranks = {len(shape) for shape in shapes if shape is not None}
-    if given.constants or None in shapes or len(ranks) != 1 or any(operand.axis != axis for operand in given.maps):
+    if given.constants or None in shapes or len(ranks) != 1 or any(operand.place != axis for operand in given.maps):
         return None
     along = given.number("axis", 0)
     return Effect("concat", axis) if axis == (along + min(ranks) if along < 0 else along) else None
@@ -266,14 +277,10 @@ def _group_norm(given: Given) -> Effect | None:
 
 
 def _transpose(given: Given) -> Effect | None:
-    """A transpose that moves the channels alone, before or behind the axes of space."""
+    """A transpose that moves the channels alone."""
     order = next((list(attribute.ints) for attribute in given.node.attribute if attribute.name == "perm"), [])
-    rank, axis = len(order), given.axis
-    others = [position for position in range(rank) if position != axis]
-    if axis not in order or [position for position in order if position != axis] != others:
-        return None
-    moved = order.index(axis)
-    return Effect("identity", moved) if rank > 2 and moved in (1, rank - 1) else None
+    place = moved_by(given.maps[0].place, order) if len(order) > 2 else None
+    return None if place is None else Effect("identity", place)
 
 
 def _shuffle(given: Given) -> Effect | None:
@@ -300,10 +307,14 @@ def _one_element(given: Given) -> Effect | None:
 
 
 def _reshape(given: Given) -> Effect | None:
-    """A reshape to a map of one element, or to a vector of all elements of each image."""
-    before, after = given.before[0], given.after
-    if before is None or after is None or len(after) > 2:
-        return _one_element(given)
+    """A reshape to a map of one element, or to a vector of all elements of each image; two that shuffle channels."""
+    before, after, place = given.before[0], given.after, given.maps[0].place
+    if before is None or after is None:
+        return None
+    if isinstance(place, tuple):
+        return joined_again(before, place, after)
+    if len(after) > 2:
+        return (parted(before, after) if place == 1 else None) or _one_element(given)
     return Effect("view") if flattens(before, after) else None
 
 
@@ -338,7 +349,7 @@ def _product(given: Given) -> Effect | None:
 
 
 _RULES: Mapping[str, Callable[[Given], Effect | None]] = {
-    **dict.fromkeys(SAME, lambda given: Effect("identity", given.axis)),
+    **dict.fromkeys(SAME, _same),
     **dict.fromkeys(NORMS, lambda given: Effect("batchnorm", given.axis)),
     **dict.fromkeys(POOLS, _pool),
     **dict.fromkeys(ANY_AXIS, _any_axis),
@@ -394,7 +405,7 @@ class GraphOperations(Operations):
             why = f"{label}, whose weights are computed,"
             self.opaque(f"weights of {label}", why, computed)
             self.set_apart(call, why)
-        if source is not None and source.axis != 1:
+        if source is not None and source.place != 1:
             self.set_apart(call, f"{label}, which takes another axis for channels,")
         for name in names[WEIGHT_INPUT[node.op_type] :][:1]:
             self._users.setdefault(self._made_of.get(name, name), []).append((call, f"{node.op_type} {name}"))
@@ -445,12 +456,9 @@ class GraphOperations(Operations):
         if op == "Add" and len(stored) == 1 and stored[0] and shapes[0] and _is_row(stored[0], shapes[0][-1]):
             self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
-            self._rows_of_groups[len(self._met)] = before[0] if maps[0].axis == 1 else ()
-        if effect is None:
-            multiplied = [] if op in RESHAPES else names
-        else:
-            multiplied = names[1:2] if effect.kind == "linear" else []
-        for constant in multiplied:
+            self._rows_of_groups[len(self._met)] = before[0] if maps[0].place == 1 and len(shapes[0]) == 3 else ()
+        weights = names if effect is None else names[1:2] if effect.kind == "linear" else ()
+        for constant in () if op in RESHAPES else weights:
             if constant not in self._maps:
                 self.multiplied.setdefault(self._made_of.get(constant, constant), []).append(self.count)
         if effect is None:
@@ -472,13 +480,11 @@ class GraphOperations(Operations):
     def _ends_group_norm(self, source: Map, shape: Shape | None) -> bool:
         """Whether a reshape undoes the one before an instance norm of groups; that norm then is of the channels."""
         norm = self._met[source.operation]
-        rows = norm.inputs[0] if norm.inputs and norm.work is not None and norm.work.op == "group_norm" else -1
-        groups, count = norm.C, _size((*(shape or ()), 0, 0)[1])
-        if not shape or self._rows_of_groups.get(rows) != shape or not groups or not count or count % groups:
+        groups = norm.C if norm.work is not None and norm.work.op == "group_norm" else None
+        if not shape or not groups or self._rows_of_groups.get(norm.inputs[0]) != shape or (shape[1] or 1) % groups:
             return False
-        for number, parts in ((rows, 1), (source.operation, groups)):
-            whole = replace(self._met[number], kind="identity", groups=parts, where="", **sizes_of(shape, 1))
-            self._met[number] = whole
+        for at, parts in ((norm.inputs[0], 1), (source.operation, groups)):
+            self._met[at] = replace(self._met[at], kind="identity", groups=parts, where="", **sizes_of(shape, 1))
         return True
 
     def _work(

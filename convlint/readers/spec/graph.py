@@ -67,7 +67,7 @@ _KINDS: Mapping[str, OperationKind] = {  # by the result of `carrier_of`
     "conv": "conv", "input": "input", "identity": "identity", "batchnorm": "batchnorm", "elementwise": "add",
     "concat": "concat", "pool": "resize", "resize_to": "resize", "upsample": "resize", "downsample": "resize",
     "pad": "resize", "crop": "resize", "pixel_shuffle": "pixel_shuffle", "pixel_unshuffle": "pixel_unshuffle",
-    "channel_pool": "channel_pool", "split": "split", "declared": "reshape",
+    "channel_pool": "channel_pool", "channel_shuffle": "channel_shuffle", "split": "split", "declared": "reshape",
 }  # fmt: skip
 _GROUP_NORM = "groupnorm"
 _VIEWS = ("reshape", "view")
@@ -88,6 +88,7 @@ _WORK: Mapping[str, WorkKind] = {
 _WORK_OF_CARRIERS: Mapping[str, WorkKind] = {
     "batchnorm": "batch norm", "elementwise": "add", "concat": "concat", "pool": "pool", "resize_to": "reduce",
     "upsample": "resize", "downsample": "copy", "pad": "copy", "pixel_shuffle": "copy", "pixel_unshuffle": "copy",
+    "channel_shuffle": "copy",
 }  # fmt: skip
 # Whoever states one of these states all operations of the network; others are written for the sizes that they hand on.
 OF_STEPS = frozenset(
@@ -411,10 +412,13 @@ _TAKEN_BY: Mapping[str, tuple[Collection[str], str]] = {
         "upsample, downsample, pixel_shuffle and pixel_unshuffle",
     ),
     "heads": (("attention", "matmul"), "attention and matmul"),
-    "groups": (("conv", _GROUP_NORM, "split"), "convolutions, groupnorm, channel_split and glu"),
+    "groups": (
+        ("conv", _GROUP_NORM, "channel_shuffle", "split"),
+        "convolutions, groupnorm, channel_shuffle, channel_split and glu",
+    ),
 }
 _OF_WINDOWS = frozenset((*NEUTRAL, *PADS, *SIZES[SIZES.index("T") :]))
-_WITHOUT_WINDOW = ("identity", "batchnorm", "elementwise", "concat", "channel_pool", "split")
+_WITHOUT_WINDOW = ("identity", "batchnorm", "elementwise", "concat", "channel_pool", "channel_shuffle", "split")
 
 
 class _Operation(Struct, frozen=True):

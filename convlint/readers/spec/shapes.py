@@ -57,6 +57,7 @@ CARRIERS: Mapping[str, str] = {
     **dict.fromkeys(("upsample", "upsampling", "resize", "interpolate"), "upsample"),
     "downsample": "downsample",
     "channelpool": "channel_pool",
+    "channelshuffle": "channel_shuffle",
     **dict.fromkeys(("channelsplit", "glu"), "split"),
     **dict.fromkeys(("pixelshuffle", "depthtospace"), "pixel_shuffle"),
     **dict.fromkeys(("pixelunshuffle", "spacetodepth"), "pixel_unshuffle"),
@@ -172,10 +173,13 @@ def _carried(
 
 
 def factor_of(kind: str, mapping: Mapping[str, Value]) -> int:
-    """The factor of a pixel shuffle along H and W, or how many parts a split makes; else 1. Raises InputFault."""
-    if kind not in ("pixel_shuffle", "pixel_unshuffle", "split"):
+    """The factor of a pixel shuffle along H and W, or how many equal parts of the channels there are; else 1.
+
+    Raises InputFault.
+    """
+    if kind not in ("pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "split"):
         return 1
-    key = "groups" if kind == "split" else "scale"
+    key = "scale" if kind.startswith("pixel") else "groups"
     return integer(key, mapping[key]) if key in mapping else 2
 
 

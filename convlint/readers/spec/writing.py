@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from convlint.files.located_yaml import flow
 from convlint.files.safe import clean, clean_path
-from convlint.model.channels import Channels, axis_of_part, channels_of, reshaping
+from convlint.model.channels import Channels, axis_of_part, channels_of, mixed_axis, reshaping
 from convlint.model.errors import InputFault
 from convlint.model.grouping import grouped
 from convlint.model.layer import ConvLayer
@@ -63,6 +63,8 @@ def keeps_channels(operation: Operation, own: Axis | None, before: Sequence[Axis
         return same_length and own == tuple([part for axis in known for part in axis])
     if kind == "split":
         return len(known) == 1 and own == axis_of_part(known[0], operation.factor)
+    if kind == "channel_shuffle":
+        return len(known) == 1 and len(set(known[0])) == 1 and own == mixed_axis(known[0])
     if kind in ("pixel_shuffle", "pixel_unshuffle") and len(known) == 1 and operation.factor > 0:
         by = reshaping(operation)
         return own == tuple([(number, scale * by) for number, scale in known[0]])
@@ -289,6 +291,8 @@ class _Wiring:
                 return self.items.put(name, "channel_split", [copied], fields)
             part = self.items.put(f"{name} part", "channel_split", inputs, fields)
             return self.items.put(name, "copy", [part])
+        if kind == "channel_shuffle":
+            return self._checked(work, self.items.put(name, kind, inputs, {"groups": operation.factor}))
         joined = inputs if kind == "concat" else _distinct(inputs)
         if kind in ("add", "concat") and len(joined) > 1:
             shape = self.items.put(name, kind, joined)

@@ -9,7 +9,17 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from convlint.model.network import BATCH_NORMS, PROMOTED, SPLITS, OperationKind, Work, WorkKind
-from convlint.readers.operations import WITH_WEIGHTS, Effect, Shape, channels_second, elements
+from convlint.readers.operations import (
+    WITH_WEIGHTS,
+    Effect,
+    Place,
+    Shape,
+    channels_second,
+    elements,
+    joined_again,
+    moved_by,
+    parted,
+)
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
 DETACHES = frozenset(("aten::detach", "aten::detach_"))  # no gradient goes back through them
@@ -101,8 +111,8 @@ class OperatorCall(NamedTuple):
     `reads`: the shapes of the activations among its arguments, in order; `different`: how many distinct tensors these
     are; `tensors`: how many arguments are tensors, with constants; `at`: which of these is the first activation.
     `written`: the shape of its first result. `argument` returns an argument by its name in the schema: None where it
-    is absent, and an object of another type where its value is not known. `axes`: which axis of each activation has
-    the channels.
+    is absent, and an object of another type where its value is not known. `axes`: where each activation has its
+    channels.
     """
 
     reads: Sequence[Shape]
@@ -111,7 +121,7 @@ class OperatorCall(NamedTuple):
     at: int
     written: Shape
     argument: Callable[[str], Any]
-    axes: Sequence[int]
+    axes: Sequence[Place]
 
     @property
     def are_last(self) -> bool:
@@ -149,6 +159,8 @@ def effect_of(name: str, call: OperatorCall) -> Effect:
     rule = _RULES.get(short)
     if rule is None or not all(len(shape) in _RANKS for shape in (*call.reads, call.written)):
         return OPAQUE
+    if any(isinstance(place, tuple) for place in call.axes):
+        return _of_parts(rule, short, call)
     if short in _OF_THE_LAST_AXIS or not (behind_batch or rule is _moved):
         if not call.are_last or short in _OF_SPACE:
             return OPAQUE
@@ -201,7 +213,9 @@ def _viewed(_: str, call: OperatorCall) -> Effect:
         return OPAQUE
     if before[1] == after[1]:
         return _IDENTITY if before == after and call.different == 1 else _RESIZED
-    return Effect("view") if len(after) == 2 and call.different == 1 else OPAQUE
+    if call.different > 1:
+        return OPAQUE
+    return Effect("view") if len(after) == 2 else parted(before, after) or OPAQUE
 
 
 def _spatial(name: str, call: OperatorCall) -> Effect:
@@ -243,8 +257,8 @@ def _layer_norm(_: str, call: OperatorCall) -> Effect:
 
 
 def _moved(name: str, call: OperatorCall) -> Effect:
-    """A permutation that moves the channels alone, before or behind the axes of space."""
-    rank, channels = len(call.reads[0]), call.axes[0]
+    """A permutation that moves the channels alone."""
+    rank = len(call.reads[0])
     given = call.argument("dims") if name == "permute" else [call.argument("dim0"), call.argument("dim1")]
     if not isinstance(given, (list, tuple)) or not all(isinstance(axis, int) for axis in given):
         return OPAQUE
@@ -252,9 +266,20 @@ def _moved(name: str, call: OperatorCall) -> Effect:
     if name == "transpose":
         first, second = order
         order = [second if axis == first else first if axis == second else axis for axis in range(rank)]
-    others = [axis for axis in range(rank) if axis != channels]
-    moved = next((at for at in (1, rank - 1) if order == [*others[:at], channels, *others[at:]]), None)
-    return OPAQUE if moved is None else Effect("identity", moved)
+    place = moved_by(call.axes[0], order)
+    return OPAQUE if place is None else Effect("identity", place)
+
+
+def _of_parts(rule: Callable[[str, OperatorCall], Effect], name: str, call: OperatorCall) -> Effect:
+    """The effect on a tensor that a shuffle of channels has parted, which has them on two axes."""
+    place, before = call.axes[0], call.reads[0]
+    if isinstance(place, int) or len(call.reads) > 1:
+        return OPAQUE
+    if rule is _viewed:
+        return joined_again(before, place, call.written) or OPAQUE
+    if rule is _moved:
+        return _moved(name, call)
+    return Effect("identity", place) if rule in (_unchanged, _pointwise) and before == call.written else OPAQUE
 
 
 def _sliced(name: str, call: OperatorCall) -> Effect:
@@ -287,6 +312,12 @@ def _concatenated(_: str, call: OperatorCall) -> Effect:
     return _CONCATENATED if known and sum(map(_channels, call.reads)) == call.written[1] else OPAQUE
 
 
+def _mixed(_: str, call: OperatorCall) -> Effect:
+    groups = call.argument("groups")
+    known = isinstance(groups, int) and groups > 0 and _alone(call) and _channels(call.written) % groups == 0
+    return Effect("channel_shuffle", factor=groups) if known else OPAQUE
+
+
 def _shuffled(name: str, call: OperatorCall) -> Effect:
     """Channels become positions, or in an unshuffle positions become channels."""
     kind, key = _SHUFFLES[name]
@@ -315,7 +346,8 @@ def _channels(shape: Shape) -> int:
 # Without `alias`: x[:, :64] of 64 channels is traced as one, and would still take 64 of more channels.
 _KEPT = (
     "contiguous detach dropout alpha_dropout feature_dropout feature_alpha_dropout native_dropout lift_fresh "
-    "lift_fresh_copy to _to_copy type_as pin_memory resolve_conj resolve_neg"
+    "lift_fresh_copy to _to_copy type_as pin_memory resolve_conj resolve_neg softmax _softmax _safe_softmax "
+    "log_softmax _log_softmax"
 )
 _VIEWED = """
     view view_as view_copy reshape reshape_as _unsafe_view _reshape_alias _reshape_copy flatten unflatten squeeze
@@ -340,11 +372,12 @@ _SPATIAL = (
 _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
     "pixel_shuffle": ("pixel_shuffle", "upscale_factor"), "pixel_unshuffle": ("pixel_unshuffle", "downscale_factor"),
 }  # fmt: skip
+_MIXED = ("channel_shuffle", "native_channel_shuffle")
 _REDUCTIONS = ("mean", "sum", "amax", "amin", "var", "std", "linalg_vector_norm", "norm", "logsumexp")
 _PRODUCTS, _LAYER_NORMS = ("linear", "addmm", "mm"), ("layer_norm", "native_layer_norm", "rms_norm")
 _PADS, _GROUP_NORMS = ("pad", "constant_pad_nd"), ("group_norm", "native_group_norm")
 _OF_THE_LAST_AXIS = frozenset((*_PRODUCTS, *_LAYER_NORMS))
-_OF_SPACE = frozenset((*_SPATIAL, *_PADS, *_GROUP_NORMS, *_SHUFFLES))  # all have the channels behind the batch
+_OF_SPACE = frozenset((*_SPATIAL, *_PADS, *_GROUP_NORMS, *_SHUFFLES, *_MIXED))  # all have the channels behind the batch
 _OF_ANY_RANK = VIEWED.union(_REDUCTIONS, ("max", "min"))
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
@@ -365,6 +398,7 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
         ("expand", "expand_as"), lambda _, call: _RESIZED if call.reads[0][1] == call.written[1] else OPAQUE
     ),
     **dict.fromkeys(_SHUFFLES, _shuffled),
+    **dict.fromkeys(_MIXED, _mixed),
 }
 
 
@@ -382,7 +416,8 @@ _WORK: Mapping[str, WorkKind] = {
             "concat": "cat concat concatenate stack",
             "copy": "clone contiguous copy _to_copy to type_as _reshape_copy view_copy constant_pad_nd pad roll flip "
             "index index_select reflection_pad1d reflection_pad2d replication_pad2d im2col col2im repeat expand gather "
-            "take pixel_shuffle pixel_unshuffle channel_shuffle reshape flatten repeat_interleave unfold",
+            "take pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle reshape flatten "
+            "repeat_interleave unfold",
             "max pool": " ".join(_MAX_POOLS),
             "pool": " ".join(_POOLS),
             "resize": " ".join(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d", *_UPSAMPLINGS)),

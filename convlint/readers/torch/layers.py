@@ -18,6 +18,7 @@ from convlint.readers.operations import (
     NAMED,
     ConvOutput,
     Effect,
+    Place,
     Shape,
     ValueOrigin,
     axis_fields,
@@ -25,6 +26,7 @@ from convlint.readers.operations import (
     elements,
     is_first,
     with_shared_weights,
+    with_whole_shuffles,
 )
 from convlint.readers.torch.kinds import (
     NORM,
@@ -230,7 +232,7 @@ class TracedOperations:
         self.whole = True  # the work of each is known
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
-        self._axes: list[int] = []  # the one of the channels in each tensor
+        self._axes: list[Place] = []  # where each tensor has its channels
         self._number_of: dict[Hashable, int] = {}
         # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
         # becomes an operation when it first is.
@@ -386,7 +388,7 @@ class TracedOperations:
             if number in self._outputs:
                 operation = replace(operation, output=True)
             result.append(operation)
-        return tuple(with_shared_weights(result, self._multiplied.values()))
+        return tuple(with_whole_shuffles(with_shared_weights(result, self._multiplied.values())))
 
     def _written_into(
         self, name: str, view: Tensor, inputs: tuple[int, ...], base: Tensor, where: Callable[[], str],
@@ -422,9 +424,10 @@ class TracedOperations:
         self._uses_of_name[name] = count + 1
         C: int | None = None
         dims, D, H, W = 2, None, None, None
-        if 2 <= len(shape) <= 5:
-            dims = len(shape) - 2 or 2
-            _, C, *space = channels_second(shape, effect.axis)
+        sizes = channels_second(shape, effect.axis)
+        if 2 <= len(sizes) <= 5:
+            _, C, *space = sizes
+            dims = len(space) or 2
             D, H, W = (1, 1, 1, *space)[-3:]
         self._shapes.append(shape)
         self._axes.append(effect.axis)

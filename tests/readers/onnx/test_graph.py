@@ -99,7 +99,9 @@ NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, i
     ("Transpose", {"perm": [1, 0, 2, 3]}, [], "reshape", 2, 8, 6),
     ("Transpose", {}, [], "reshape", 8, 12, 2),
     ("Flatten", {}, [], "view", 576, 1, 1),
-    ("Reshape", {}, [[2, 4, 3, 8, 6]], "reshape", 4, 8, 6),
+    ("Reshape", {}, [[2, 4, 3, 8, 6]], "identity", 12, 8, 6),
+    ("Reshape", {}, [[2, 4, 3, 48]], "resize", 12, 1, 48),
+    ("Reshape", {}, [[2, 8, 12, 6]], "reshape", 8, 12, 6),
     ("Slice", {}, [[0], [6], [1]], "reshape", 6, 8, 6),
     ("Gather", {"axis": 1}, [[0, 2, 4]], "reshape", 3, 8, 6),
     ("MatMul", {}, [(6, 10)], "reshape", 12, 8, 10),
@@ -313,13 +315,56 @@ def test_a_feature_map_that_is_handed_out_stays_as_it_is(tmp_path: Path) -> None
 def test_what_is_opaque_fixes_what_it_reads_and_makes(tmp_path: Path) -> None:
     graph = Graph()
     a = graph.conv("x", 3, 12)
-    shuffled = graph.node("Reshape", a, graph.numbers(2, 2, 6, 8, 6))
-    back = graph.node("Reshape", graph.node("Transpose", shuffled, perm=[0, 2, 1, 3, 4]), graph.numbers(2, 12, 8, 6))
+    shuffled = graph.node("Reshape", a, graph.numbers(2, 48, 2, 6))
+    back = graph.node("Reshape", graph.node("Transpose", shuffled, perm=[0, 2, 1, 3]), graph.numbers(2, 12, 8, 6))
     network = graph.read(tmp_path, graph.conv(back, 12, 7))
     assert written(network, a).fixed == (f"Reshape {shuffled} depends on it",)
     channels = channels_of(network)
     (group,) = [channels.groups[number] for number, _ in channels.read[1]]
     assert group.fixed == (f"Reshape {back} makes it",)
+
+
+def test_a_shuffle_of_channels_keeps_them(tmp_path: Path) -> None:
+    graph = Graph()
+    a, b = (graph.conv("x", 3, 6) for _ in range(2))
+    parted = graph.node("Reshape", graph.node("Concat", a, b, axis=1), graph.numbers(2, 2, 6, 8, 6))
+    moved = graph.node("Transpose", parted, perm=[0, 2, 1, 3, 4])
+    mixed = graph.node("Reshape", graph.node("Relu", moved), graph.numbers(2, 12, 8, 6))
+    network = graph.read(tmp_path, graph.conv(mixed, 12, 7))
+    assert written(network, a) == written(network, b)
+    assert written(network, a).fixed == ()
+    (shuffle,) = [each for each in network.operations if each.kind == "channel_shuffle"]
+    assert (shuffle.factor, shuffle.where) == (2, f"Reshape {mixed}")
+
+
+def test_a_shuffle_does_the_copy_that_its_transpose_makes(tmp_path: Path) -> None:
+    graph = Graph()
+    moved = graph.node("Transpose", graph.node("Reshape", graph.conv("x", 3, 12), graph.numbers(2, 3, 4, 8, 6)),
+                       perm=[0, 2, 1, 3, 4])  # fmt: skip
+    mixed = graph.node("Reshape", moved, graph.numbers(2, 12, 8, 6))
+    network = graph.read(tmp_path, graph.conv(mixed, 12, 7))
+    works = {each.name: each.work for each in network.operations if each.kind != "conv"}
+    assert works[moved] is None
+    assert works[mixed] is not None
+    assert (works[mixed].kind, works[mixed].reads, works[mixed].writes) == ("copy", (1152,), 1152)
+
+
+@pytest.mark.parametrize("spoilt", ["sum", "norm", "parts", "order"])
+def test_what_else_reads_parted_channels_fixes_them(tmp_path: Path, spoilt: str) -> None:
+    graph = Graph()
+    a = graph.conv("x", 3, 12)
+    end = graph.node("Reshape", a, graph.numbers(2, 2, 6, 8, 6))
+    if spoilt == "sum":
+        end = graph.node("Add", end, end)
+    elif spoilt == "norm":
+        end = graph.node("InstanceNormalization", end, graph.constant(2), graph.constant(2))
+    elif spoilt == "parts":
+        end = graph.node("ReduceSum", end, graph.numbers(1), keepdims=0)
+    else:
+        end = graph.node("Transpose", end, perm=[0, 2, 1, 4, 3])
+    back = graph.node("Reshape", end, graph.numbers(2, -1, 8, 6))
+    network = graph.read(tmp_path, graph.conv(back, 6 if spoilt == "parts" else 12, 7))
+    assert [str(reason).split(" ", 1)[1] for reason in written(network, a).fixed] == [f"{end} depends on it"]
 
 
 @pytest.mark.parametrize("pooled", [True, False])

@@ -561,7 +561,11 @@ def test_heads_queries_and_keys(stated: str, reads: tuple[int, ...], product: tu
         ("op: attention, heads: 5", "heads = 5 does not divide C = 12"),
         ("op: relu, heads: 2", "heads: of attention and matmul alone"),
         ("op: groupnorm, groups: 5", "groups = 5 does not divide C = 12"),
-        ("op: layernorm, groups: 2", "groups: of convolutions, groupnorm, channel_split and glu alone"),
+        ("op: channel_shuffle, groups: 5", "groups = 5 does not divide C = 12"),
+        (
+            "op: layernorm, groups: 2",
+            "groups: of convolutions, groupnorm, channel_shuffle, channel_split and glu alone",
+        ),
         ("op: relu, K: 13", "K = 13, but t hands on C = 12"),
         ("op: relu, stride: 2", "stride: of convolutions, pools and padding alone"),
         ("op: norm, kernel_size: [3, 3]", "kernel_size: of convolutions, pools and padding alone"),

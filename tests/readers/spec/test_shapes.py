@@ -23,6 +23,7 @@ CARRIED = [
     ("op: pixel_shuffle, scale: 2", (16, 224, 224)),
     ("op: pixel_unshuffle, scale: 4", (1024, 28, 28)),
     ("op: channel_pool", (1, 112, 112)),
+    ("op: channel_shuffle, groups: 4", (64, 112, 112)),
     ("op: channel_split", (32, 112, 112)),
     ("op: channel_split, groups: 4, C: 16", (16, 112, 112)),
     ("op: glu", (32, 112, 112)),

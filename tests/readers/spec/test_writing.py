@@ -118,6 +118,7 @@ def test_a_residual_block_is_a_line_for_each_convolution_norm_and_sum() -> None:
         ("pixel_shuffle", {"C": 15, "factor": 2, "sizes": (32, 32)}, ["name: op2, op: pixel_shuffle, scale: 2"]),
         ("pixel_unshuffle", {"C": 240, "factor": 2, "sizes": (8, 8)}, ["name: op2, op: pixel_unshuffle, scale: 2"]),
         ("channel_pool", {"C": 1}, ["name: op2, op: channel_pool"]),
+        ("channel_shuffle", {"factor": 3}, ["name: op2, op: channel_shuffle, groups: 3"]),
         ("split", {"C": 20, "factor": 3}, ["name: op2, op: channel_split, groups: 3"]),
         ("reshape", {"C": 20, "sizes": (None, 8)}, ["name: op2, op: reshape, C: 20, W: 8"]),
         ("reshape", {"C": None, "sizes": (None, None)}, ["name: op2, op: reshape"]),

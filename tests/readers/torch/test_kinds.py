@@ -122,6 +122,16 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "split_in_two": (lambda x, _: x.split(4, 1)[1], "split"),
     "split_by_sizes": (lambda x, _: x.split([2, 2, 2, 2], 1)[1], "split"),
     "glu": (lambda x, _: F.glu(x, 1), "split"),
+    "softmax": (lambda x, _: x.softmax(1), "identity"),
+    "channel_shuffle": (lambda x, _: F.channel_shuffle(x, 2), "channel_shuffle"),
+    "shuffle": (
+        lambda x, _: x.view(2, 2, 4, C, C).transpose(1, 2).contiguous().view(2, C, C, C), "channel_shuffle"
+    ),
+    "shuffle_at_once": (lambda x, _: x.view(2, 2, 4, C, C).transpose(2, 1).relu().flatten(1, 2), "channel_shuffle"),
+    "shuffle_of_rows": (
+        lambda x, _: x.reshape(2, 4, 2, C * C).permute(0, 2, 1, 3).reshape(x.shape), "channel_shuffle"
+    ),
+    "parted_and_joined": (lambda x, _: x.view(2, 2, 4, C, C).relu().flatten(1, 2), "identity"),
     # with the channels behind for a while
     "turned": (lambda x, _: x.permute(0, 2, 3, 1).permute(0, 3, 1, 2), "identity"),
     "turned_norm": (
@@ -144,12 +154,16 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "cat_of_rows": (lambda x, y: torch.cat([x, y], 2), "reshape"),
     "cat_of_a_constant": (lambda x, _: torch.cat([x, torch.ones(2, 2, C, C, device=x.device)], 1), "reshape"),
     "stack": (lambda x, y: torch.stack([x, y], 1).sum(1), "reshape"),
-    "view": (lambda x, _: x.view(2, 4, 2, C, C), "reshape"),
+    "two_axes": (lambda x, _: x.view(2, 2, 4, C, C), "identity"),
+    "sum_of_parts": (lambda x, _: x.view(2, 2, 4, C, C).sum(1), "reshape"),
+    "sum_of_parted": (lambda x, y: (x.view(2, 2, 4, C, C) + y.view(2, 2, 4, C, C)).flatten(1, 2), "reshape"),
+    "parts_and_rows": (lambda x, _: x.view(2, 2, 4, C, C).transpose(2, 3).reshape(x.shape), "reshape"),
+    "parts_and_space": (lambda x, _: x.view(2, 2, 4, C, C).permute(0, 2, 1, 4, 3).reshape(x.shape), "reshape"),
+    "joined_elsewhere": (lambda x, _: x.view(2, 2, 4, C, C).flatten(2, 3), "reshape"),
     "transpose": (lambda x, _: x.transpose(1, 2), "reshape"),  # the same shape
     "permute": (lambda x, _: x.permute(0, 2, 3, 1), "reshape"),
     "flip": (lambda x, _: x.flip(1), "reshape"),
     "roll": (lambda x, _: x.roll(1, 2), "reshape"),
-    "softmax": (lambda x, _: x.softmax(1), "reshape"),
     "layer_norm": (lambda x, _: F.layer_norm(x, (C, C, C)), "reshape"),
     "linear": (lambda x, _: F.linear(x, torch.ones(C, C, device=x.device)), "reshape"),
     "matmul": (lambda x, y: x @ y, "reshape"),
@@ -178,10 +192,9 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "other_rank": (lambda x, y: x + y[0], "reshape"),
     "spread_by_a_constant": (lambda x, _: x[:, :1] + torch.ones(C, 1, 1, device=x.device), "reshape"),
     "grid_sample": (lambda x, _: F.grid_sample(x, torch.ones_like(x[..., :2]), align_corners=True), "reshape"),
-    "channel_shuffle": (lambda x, _: F.channel_shuffle(x, 2), "reshape"),
 }  # fmt: skip
 FREE = {name for name, (_, kind) in CASES.items() if kind != "reshape"} - {"norm_by_activations"}
-_VECTORS = {"flatten", "mean_without_place"}  # which leave the network
+_VECTORS = {"flatten", "mean_without_place", "two_axes"}  # which leave the network
 _LAST = {"spread_as"}  # whose last operation alone may do anything, to one channel
 
 
@@ -265,7 +278,7 @@ ONE = (2, 1, 8, 8)
         ("aten::view", step((2, 8, 4, 4), written=(4, 64)), OPAQUE),
         ("aten::view", step((2, 8, 1, 1), written=(2, 8)), Effect("resize")),
         ("aten::view", step((2, 8), written=(2, 8, 1, 1)), Effect("resize")),
-        ("aten::view", step((2, 8), written=(2, 2, 4)), OPAQUE),
+        ("aten::view", step((2, 8), written=(2, 2, 4)), Effect("identity", axis=(1, 2))),
         ("aten::view", step((2, 8, 4, 4), written=(2, 8, 16)), Effect("resize")),
         ("aten::view_as", step((2, 8), (2, 8, 1, 1), written=(2, 8, 1, 1)), Effect("resize")),
         ("aten::view_as", step((2, 1, 16), (2, 16, 1, 1), written=(2, 16, 1, 1)), OPAQUE),

@@ -30,6 +30,7 @@ from convlint.readers.python.evaluator.values import (
     Unknown,
     Value,
     any_true,
+    as_key,
     reason,
     stated_by,
     unknown,
@@ -282,7 +283,7 @@ def _dict_method(machine: Machine, receiver: Table, name: str, call: LibraryCall
 
 def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> Value:
     """Return `receiver.get(key, default)`: both values joined if the key may be missing."""
-    key = call.args[0]
+    key = as_key(call.args[0])
     default = call.args[1] if len(call.args) > 1 else call.keywords.get("default", absent)
     if not isinstance(key, Const):
         if cell.complete and not cell.items:

@@ -15,6 +15,7 @@ from convlint.readers.python.evaluator.paths import RAISES, RETURNED, RETURNS, Y
 from convlint.readers.python.evaluator.statements import Code, is_wrapper
 from convlint.readers.python.evaluator.values import (
     DICTS,
+    ENUMS,
     NONE,
     Class,
     Const,
@@ -50,7 +51,6 @@ _CHANGES_NAMES = frozenset({"update", "setdefault", "pop", "clear", "__setitem__
 _LASTING = (Instance, Function, Class, Module)
 # Packages whose functions read their arguments and change none of them
 _HARMLESS = frozenset({"logging", "warnings", "logger", "os", "sys", "time", "re", "json", "numpy", "np", "random"})
-_ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
 _TUPLE, _LINEN = "typing.NamedTuple", "flax.linen.Module"
 _MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module")  # bases that make records of their classes
 _PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"})
@@ -554,7 +554,7 @@ class Calls:
 
     def is_enum(self, cls: Class) -> bool:
         """Whether the class is an enumeration."""
-        return derives(cls, _ENUMS)
+        return derives(cls, ENUMS)
 
     def find(self, cls: Class, name: str, after: Class | None = None) -> tuple[Value | None, bool]:
         """Return an attribute of the class and its bases, behind `after` if given, and whether it is certain.

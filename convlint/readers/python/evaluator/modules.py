@@ -65,6 +65,7 @@ class Modules:
         self._running: list[str] = [""]  # modules whose bodies are running
         self._changing: list[List | Table] = []  # lists and dicts that functions of their modules change
         self._chain: list[tuple[str, str]] = []
+        self._missing: set[tuple[str, str]] = set()  # names that the search of the chain did not find in modules
         self._set_by: dict[str, dict[str, set[str]]] | None = None  # paths by names of classes and their attributes
 
     def scope(self, path: str) -> Scope | None:
@@ -72,8 +73,10 @@ class Modules:
         if path not in self.scopes:
             file = self.machine.project.file(path)
             self._running.append(path)
+            self._missing.clear()
             self.scopes[path] = self._run(path, file) if file is not None else None
             self._running.pop()
+            self._missing.clear()
         return self.scopes[path]
 
     def _run(self, path: str, file: SourceFile) -> Scope:
@@ -235,6 +238,8 @@ class Modules:
             return find(path, name)
         finally:
             self._chain.pop()
+            if not self._chain:
+                self._missing.clear()
 
     def variable(self, scope: Scope, name: str) -> Value | None:
         """Return a variable of a module, including those bound by `from m import *`; None if there is none."""
@@ -250,9 +255,13 @@ class Modules:
         doubtful = False
         for module in reversed(scope.stars):
             if isinstance(module, Module):
-                value = self._followed(self._exported, module.path, name)
+                # Packages that import all of each other lead to each module on very many ways.
+                key = module.path, name
+                value = self._followed(self._exported, *key) if key not in self._missing else None
                 if value is not None:
                     return value
+                if self._chain:
+                    self._missing.add(key)
             elif self.machine.library.has(full := f"{module.name}.{name}"):
                 return unknown("call") if doubtful else Name(full)
             else:

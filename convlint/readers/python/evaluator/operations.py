@@ -33,8 +33,10 @@ from convlint.readers.python.evaluator.values import (
     Value,
     all_true,
     any_true,
+    as_key,
     constants,
     derives,
+    plain_member,
     preset,
     reason,
     same,
@@ -351,7 +353,8 @@ def _equal_instances(left: Value, right: Value) -> bool | None:
             return False if left.attributes.get("value") is not None else None
     if (isinstance(left, Const) and left.value is None) or (isinstance(right, Const) and right.value is None):
         return False
-    return None
+    left, right = plain_member(left), plain_member(right)
+    return left.value == right.value if isinstance(left, Const) and isinstance(right, Const) else None
 
 
 def _equal_items(left: Items, right: Items, depth: int) -> bool | None:
@@ -375,8 +378,8 @@ def _contains(machine: Machine, container: Value, part: Value) -> bool | None:
             if container.kind == "iterator":
                 machine.heap.edit(container).complete = False  # the test consumes it up to the item
             return any_true(truths)
-        case Table() if isinstance(part, Const):
-            return has_key(container.cell, part.value)
+        case Table() if isinstance(key := as_key(part), Const):
+            return has_key(container.cell, key.value)
         case Const(value=str() as text) if isinstance(part, Const) and isinstance(part.value, str):
             return part.value in text
         case Instance():
@@ -457,7 +460,7 @@ def place_in(items: Sequence[object], key: Value) -> int | None:
 
 def _item_at_key(machine: Machine, receiver: Table, key: Value, node: ast.Subscript, file: SourceFile) -> Value:
     """Return a dict's item; a key that may be missing is assumed present, as reading it would raise otherwise."""
-    cell = receiver.cell
+    cell, key = receiver.cell, as_key(key)
     if isinstance(key, Unknown):
         return (machine.one_kind(cell.items.values(), key.why) if cell.complete else None) or _one_of(cell, key, node)
     if not isinstance(key, Const):
@@ -535,6 +538,7 @@ def cut(machine: Machine, receiver: Value, bounds: list[Value]) -> Value:
 
 def put_key(cell: Entries, key: Value, value: Value) -> None:
     """Set an item in a cell that may be changed."""
+    key = as_key(key)
     if isinstance(key, Const):
         cell.items[key.value] = value
         cell.may = cell.may - {key.value}
@@ -561,8 +565,8 @@ def put(machine: Machine, receiver: Value, key: Value, value: Value, node: ast.A
                 machine.calls.set_plainly(receiver.of, name, value)
             else:
                 machine.calls.open_attributes(receiver.of)
-        case Table() if isinstance(key, Const):
-            heap.put(receiver, key.value, value)
+        case Table() if isinstance(constant := as_key(key), Const):
+            heap.put(receiver, constant.value, value)
         case Table():
             put_key(heap.edit(receiver), key, value)
         case Module():  # globals()["name"] = value

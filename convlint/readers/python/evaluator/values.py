@@ -472,6 +472,28 @@ def derives(cls: Class, bases: Collection[str]) -> bool:
     return any(isinstance(base, Name) and base.name in bases for base in cls.order or ())
 
 
+ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
+_OF_PLAIN_VALUES = frozenset({"builtins.int", "builtins.str", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag"})
+
+
+def plain_member(value: Value) -> Value:
+    """Return a member of an enumeration of numbers or strings as what it counts as; any other value itself."""
+    if isinstance(value, Instance) and isinstance(value.cls, Class) and derives(value.cls, _OF_PLAIN_VALUES):
+        return value.attributes.get("value", value) if derives(value.cls, ENUMS) else value
+    return value
+
+
+def as_key(value: Value) -> Value:
+    """Return the constant that stands for a value as a key of a dict; the value itself if it has none.
+
+    That of a member of an enumeration whose number or string is not known is a text with the names of both.
+    """
+    if isinstance(value, Instance) and isinstance(value.cls, Class) and derives(value.cls, ENUMS):
+        plain, name = plain_member(value), text_of(value.attributes.get("name"))
+        return plain if isinstance(plain, Const) or name is None else Const(f"{value.cls.name}.{name}")
+    return value
+
+
 # Classes of libraries whose objects are dicts
 DICTS = frozenset({"builtins.dict", "typing.Dict", "collections.OrderedDict", "easydict.EasyDict", "munch.Munch"})
 

@@ -32,6 +32,7 @@ _RUN = re.compile(rb"\.(?:fit|train|run)\s*\(")
 _TRAINING = re.compile(rb"^[ \t]*(?:\w[\w, ]*=[ \t]*)?(?:\w+\.)*(?:run_|do_)?(?:fit|train)\w*\(", re.MULTILINE)
 _LOOP = re.compile(rb"^(?:if\b.*\n(?:[ \t].*\n|\n)*?[ \t]+)?(?:for|while)\b", re.MULTILINE)  # at the top level
 _UPDATES = re.compile(_BACKWARD.pattern + rb"|\boptim\w*\.step\s*\(")
+_NAME = re.compile(r"\w+")
 _TRAINS = {"backward", "fit", "fit_generator", "train_on_batch", "apply_gradients", "minimize"}
 
 
@@ -42,8 +43,10 @@ def may_be_entry(content: bytes) -> bool:
     return (b"fit" in content or b"train" in content) and bool(_TRAINING.search(content) or _LOOP.search(content))
 
 
-def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.stmt | None:
+def beginning(unit: SourceUnit, segments: Callable[[], Iterable[Segment]]) -> ast.stmt | None:
     """Return the statement where a program begins: its guard, or the first statement of the module that trains.
+
+    `segments` gives those of all files that it imports.
 
     A bare backward pass, as of a toy that explains gradients, is the beginning only where nothing else trains. A loop
     may call a method of another file that is `updating` weights, as `trainer.run_one_step(images)`.
@@ -54,11 +57,17 @@ def beginning(unit: SourceUnit, updating: Callable[[], Collection[str]]) -> ast.
     # A notebook or script without a guard calls its training function, or another file's, at the top level.
     loops = _loops(unit)
     calls = (node for node in statements(body) if isinstance(node, ast.Expr | ast.Assign))
-    training = [node for node in calls if _trains(node.value, loops) or _trains_elsewhere(node.value, unit)]
+    training = [
+        node
+        for node in calls
+        if _trains(node.value, loops)
+        or _trains_elsewhere(node.value, unit)
+        or _trains_by_object(node.value, unit, segments())
+    ]
     if training:
         return next((node for node in training if not _is_bare(node, body)), training[0])
     outer = [node for node in statements(body) if isinstance(node, ast.For | ast.While)]
-    methods = updating() if outer else ()
+    methods = _updating(segments()) if outer else ()
     return next((node for node in outer if any(_calls_method(inner, methods) for inner in every(node))), None)
 
 
@@ -66,7 +75,7 @@ def _calls_method(node: ast.AST, names: Collection[str]) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
 
 
-def updating(segments: Iterable[Segment]) -> set[str]:
+def _updating(segments: Iterable[Segment]) -> set[str]:
     """Return the names of methods that go backward, or update weights."""
     return {segment.name for segment in segments if segment.is_method and segment.has(_UPDATES)}
 
@@ -99,6 +108,30 @@ def _trains_elsewhere(node: ast.expr, unit: SourceUnit) -> bool:
         and isinstance(called.node, Definition)
         and called.node.name in _loops(called.unit)
     )
+
+
+def _trains_by_object(node: ast.expr, unit: SourceUnit, segments: Iterable[Segment]) -> bool:
+    """Whether it is `trainer.train()` of an object whose class, by its name, has that method in the repository."""
+    match node:
+        case ast.Call(func=ast.Attribute(ast.Name(name), method)) if _TRAINING.match(f"{method}(".encode()):
+            made = {last_name(value.func) for value in unit.assigned.get(name, []) if isinstance(value, ast.Call)}
+            return bool(made) and not made.isdisjoint(_classes_with(method, list(segments)))
+    return False
+
+
+def _classes_with(method: str, segments: Sequence[Segment]) -> set[str]:
+    """Return the classes that have a method of that name, themselves or by a base; not one that takes a mode."""
+    found = {
+        segment.cls
+        for segment in segments
+        if segment.is_method and segment.name == method and b"mode" not in segment.lines[0]
+    }
+    heads = {segment.name: segment.lines[0].decode(errors="replace") for segment in segments if segment.kind == "class"}
+    while more := {
+        name for name, head in heads.items() if name not in found and not found.isdisjoint(_NAME.findall(head))
+    }:
+        found |= more
+    return found
 
 
 def _is_bare(node: ast.Expr | ast.Assign, body: list[ast.stmt]) -> bool:
@@ -309,7 +342,10 @@ _HARMLESS = frozenset(
     tensorflow_datasets torch_harmonics torch_geometric x_transformers zmq wrapt xgboost tenacity atari_py natten
     causal_conv1d selective_scan_cuda flash_attn MultiScaleDeformableAttention pointnet2_ops ttach
     torch_audiomentations tensorly tltorch openvino tensorrt ncnn coremltools pycuda ot pettingzoo gym_minigrid
-    minigrid procgen flask_cors supersuit __main__ functorch onnxsim depthwise_conv2d_implicit_gemm
+    minigrid procgen flask_cors supersuit __main__ functorch onnxsim depthwise_conv2d_implicit_gemm einx einops_exts
+    asteroid_filterbanks braceexpand cvtorchvision diffq audioseal resnest imblearn mlxtend napari alt_cuda_corr torchio
+    fairscale lightgbm catboost diffusers peft supervision streamlit geopandas pyproj schedulefree prodigyopt albucore
+    rotary_embedding_torch vector_quantize_pytorch faster_coco_eval calflops gsplat nerfacc monotonic_align
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 

@@ -68,6 +68,27 @@ def _scales_at_random(segment: Segment) -> bool:
     return False
 
 
+_READING = frozenset((
+    "cv2.imread", "PIL.Image.open", "imageio.imread", "imageio.v2.imread", "skimage.io.imread", "nibabel.load",
+    "torchvision.io.read_image", "SimpleITK.ReadImage", "soundfile.read", "torchaudio.load", "librosa.load",
+))  # fmt: skip
+_READS = re.compile(rb"imread|Image\.open|\.(?:read|load|read_image|ReadImage)\(")
+_EVALUATING = frozenset(("no_grad", "inference_mode", "eval"))
+_RESIZES = re.compile(rb"resiz|crop|transform|process", re.IGNORECASE)
+
+
+def _evaluates_files(segment: Segment) -> bool:
+    """Whether a loop of an evaluation reads image after image, or sound after sound, as large as each is."""
+    unit = segment.unit
+    if unit is None or not segment.has(_READS) or segment.has(_RESIZES):
+        return False
+    nodes = list(parts(segment))  # with decorators
+    loops = (loop for loop in nodes if isinstance(loop, ast.For))
+    calls = (node for loop in loops for node in every(loop) if isinstance(node, ast.Call))
+    reads = any(unit.full_name(call.func) in _READING for call in calls)
+    return reads and any(isinstance(node, ast.Attribute) and node.attr in _EVALUATING for node in nodes)
+
+
 def _scales_itself(segment: Segment) -> bool:
     return _may_scale(segment) and _scale(parts(segment))
 
@@ -647,6 +668,10 @@ def _given(node: ast.expr, segment: Segment) -> list[ast.expr | None]:
 
 def _batch(size: ast.expr | None, segment: Segment, reached: Reached, hops: int = 0) -> int:
     """Return the size of a batch, which a variable, callers or the default of an option may give; 0 if unknown."""
+    if isinstance(size, ast.Constant):
+        return size.value if isinstance(size.value, int) else 0
+    if isinstance(size, ast.BinOp) and isinstance(size.op, ast.Mult) and hops < _MOST_HOPS:
+        return _batch(size.left, segment, reached, hops + 1) * _batch(size.right, segment, reached, hops + 1)
     values = _given(size, segment) if size is not None else []
     if not values and isinstance(size, ast.Name) and hops < _MOST_HOPS:
         passed = [_batch(value, caller, reached, hops + 1) for value, caller in _passed(size.id, segment, reached)]
@@ -657,8 +682,8 @@ def _batch(size: ast.expr | None, segment: Segment, reached: Reached, hops: int 
         values = [
             default for part in reached.having(_OPTION) for option, default in part.once(_options) if option == name
         ]
-    numbers = [value.value if isinstance(value, ast.Constant) else None for value in values]
-    return min((number if isinstance(number, int) else 0 for number in numbers), default=0)
+    deeper = hops + 1
+    return min((_batch(value, segment, reached, deeper) if deeper <= _MOST_HOPS else 0 for value in values), default=0)
 
 
 def _passed(name: str, segment: Segment, reached: Reached) -> Iterator[tuple[ast.expr | None, Segment]]:
@@ -698,7 +723,9 @@ def _plain(name: str) -> str:
 _DOUBT = re.compile(
     rb"multi_?scale|random_?resize(?!d)|GroupedBatchSampler|ResizeShortestEdge|RandomShortestSize|ScaleJitter|"
     rb"progressive_resiz|grow_size|random_size|sizes?\s*=\s*random|img_?scales|variable_size|keep_ratio|"
-    rb"interpolate\([^)\n]*rand|bucket",
+    rb"interpolate\([^)\n]*rand|"
+    # buckets of sizes, rather than of gradients, files, positions or numbers
+    rb"bucket\w*(?:sampl|batch|manag|reso|ing\b|boundar)|(?:aspect|size|resolution|length|enable)_?\w*bucket",
     re.IGNORECASE,
 )
 
@@ -737,6 +764,8 @@ def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
         return None, ()
     # cuDNN would tune for each size in an evaluation too, which reads images of several sizes one by one.
     if reached.having(_ALONE) and any(data.held_out and data.size != "fixed" for data in every_set):
+        return None, ()
+    if any(segment.once(_evaluates_files) for segment in reached):
         return None, ()
     # A collate function may scale a batch, unless a transform has already fixed the size.
     if reached.having(_COLLATES) and not (known and all(data.settled for data in sets)):

@@ -25,12 +25,11 @@ from convlint.readers.python.programs.entries import (
     insertion,
     trainer_of,
     unknown,
-    updating,
     uses_class_of_convolutions,
 )
 from convlint.readers.python.programs.input_size import input_size
 from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, stated
-from convlint.readers.python.programs.segments import Reach, Reached, led_to, run_surely
+from convlint.readers.python.programs.segments import Reach, Reached, Segment, led_to, run_surely
 from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
@@ -129,8 +128,11 @@ class _Reader:
         if not framework or not self._anywhere(_may_train, closure):
             return
         unit = self.units.get(path)
-        parts = (part for file in closure.files for part in self._reach.segments(file))
-        start = beginning(unit, lambda: updating(parts)) if unit is not None else None
+
+        def segments() -> Iterator[Segment]:
+            return (part for file in closure.files for part in self._reach.segments(file))
+
+        start = beginning(unit, segments) if unit is not None else None
         if unit is None or (start is None and not named):
             return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)

@@ -193,6 +193,8 @@ _HELPERS = {
     "monai.utils.set_determinism",
     "transformers.enable_full_determinism",
     "transformers.trainer_utils.enable_full_determinism",
+    "diffusers.utils.testing_utils.enable_full_determinism",
+    "diffusers.utils.torch_utils.enable_full_determinism",
     "mmengine.runner.set_random_seed",
     "mmcv.runner.set_random_seed",
     "ignite.utils.manual_seed",

@@ -108,6 +108,14 @@ CLASSES = [
     ("import enum\nclass E(enum.Enum):\n    A = 1\n    B = 2\n"
      "x = E.A == E.A, E.A == E.B, E.B.value, E['B'].name, E(1).name",
      (True, False, 2, "B", "A")),
+    # members as keys: numbers and strings too count as those, others as nothing else
+    ("import enum\nclass E(enum.Enum):\n    A = 1\n    B = enum.auto()\nd = {E.A: 3, E.B: 4}\n"
+     "x = d[E.A], d[E.B], d.get(E.B), E.A in d, 1 in d, len(d)", (3, 4, 4, True, False, 2)),
+    ("import enum\nclass E(enum.IntEnum):\n    A = 1\n    B = 2\nclass F(str, enum.Enum):\n    A = 'a'\n    B = 'b'\n"
+     "d = {E.A: 3, F.A: 4}\nd[F.B] = 5\nx = d[E.A], d[1], d['a'], d[F.B], E.B == 2, F.B != 'b', F.A == 'b', E.B in d",
+     (3, 3, 4, 5, True, False, False, False)),
+    ("import enum\nclass E(enum.IntEnum):\n    A = enum.auto()\n    B = enum.auto()\nd = {E.A: 3, E.B: 4}\n"
+     "x = d[E.B]", 4),
     ("class A: pass\nx = hasattr(A(), 'y'), getattr(A(), 'y', 5)", (False, 5)),
     ("class A: pass\na = A()\nsetattr(a, 'y', 4)\nx = a.y, getattr(a, 'y')", (4, 4)),
     ("class A: pass\nclass B(A): pass\n"

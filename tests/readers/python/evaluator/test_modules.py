@@ -5,6 +5,8 @@ from evaluated import RecordingLibrary, machine_of, plain, roots_of, variable
 
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.machine import Machine
+from convlint.readers.python.evaluator.modules import Modules
+from convlint.readers.python.evaluator.paths import Scope
 from convlint.readers.python.evaluator.values import Value
 from convlint.readers.python.project import Project
 
@@ -44,6 +46,22 @@ IMPORTS = [
 @pytest.mark.parametrize(("files", "value"), IMPORTS)
 def test_an_import(files: dict[str, str], value: object) -> None:
     assert plain(variable(files)) == value
+
+
+def test_modules_that_import_all_of_each_other_are_each_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[str] = []
+    search = Modules.variable
+
+    def counted(modules: Modules, scope: Scope, name: str) -> Value | None:
+        searches.append(name)
+        return search(modules, scope, name)
+
+    names = [f"m{number}" for number in range(8)]
+    files = {f"{name}.py": "".join(f"from {other} import *\n" for other in names if other != name) for name in names}
+    files["m3.py"] += "v = 3\n"
+    monkeypatch.setattr(Modules, "variable", counted)
+    assert plain(variable({"m.py": "from m0 import *\nx = v, nowhere", **files})) == (3, "?call")
+    assert searches.count("nowhere") < 20
 
 
 def test_a_module_runs_when_a_name_of_it_is_read() -> None:

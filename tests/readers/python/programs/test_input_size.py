@@ -259,6 +259,11 @@ def test_what_the_data_show(tmp_path: Path, data: str, fixed: bool | None, words
         ("crop.size = (16 + epoch, 16 + epoch)", None),
         ("image = F.pad(image, (4, 4, 4, 4))", True),
         ("crop.size = (32, 32)", True),
+        ("order = BucketSampler(data)", None),
+        ("order = by_size(data, aspect_ratio_buckets)", None),
+        ("order = make(data, length_bucket=4)", None),
+        ("buckets = torch.argmax(image, dim=-1)", True),
+        ("net = wrap(net, bucket_cap_mb=25, allreduce_bucket=4)", True),
         ("image = scale(image)", None),
         ("image = flip(image)", True),
         ("image = image[:side]", True),
@@ -423,6 +428,27 @@ def fit(data):
         assert program(tmp_path, HEAD + self.MAKER + text).fixed_input_size is True
 
 
+@pytest.mark.parametrize(
+    ("lines", "fixed"),
+    [
+        ("sound, rate = soundfile.read(path)\n        model(torch.tensor(sound[None]))", None),
+        ("image = cv2.imread(path)\n        model(torch.tensor(image)[None])", None),
+        ("image = Image.open(path)\n        model(to_tensor(image))", None),
+        # of one size again
+        ("image = cv2.resize(cv2.imread(path), (64, 64))\n        model(torch.tensor(image)[None])", True),
+        ("image = transform(Image.open(path))\n        model(image[None])", True),
+        # no images, or none that the network reads
+        ("names = open(path).read()\n        model(names)", True),
+        ("weights = torch.load(path)\n        model.load_state_dict(weights)", True),
+    ],
+)
+def test_a_program_that_evaluates_file_by_file(tmp_path: Path, lines: str, fixed: bool | None) -> None:
+    own = "import cv2\nimport soundfile\nfrom PIL import Image\n"
+    own += f"@torch.no_grad()\ndef evaluate(paths):\n    for path in paths:\n        {lines}\n"
+    found = program(tmp_path, HEAD + own + "data = datasets.CIFAR10('d')" + LOOP + "evaluate(sorted(paths))\n")
+    assert found.fixed_input_size is fixed
+
+
 SAMPLERS = "from torch.utils.data import RandomSampler\nfrom torch.utils.data.distributed import DistributedSampler\n"
 OWN = """
 class Scans(Dataset):
@@ -453,6 +479,18 @@ TRAINS = LOOP.replace("DataLoader(data, batch_size=8)", "train")
             "train = DataLoader(Scans(p), 12, shuffle=True)\nval = DataLoader(Scans(v), 2)",
             ["DataLoader stacks 12 of them"],
         ),
+        (
+            "train = DataLoader(Scans(p), args.batch_size, shuffle=True)\n"
+            "val = DataLoader(Scans(v), args.batch_size * 2)",
+            ["DataLoader stacks 16 of them"],
+        ),
+        ("train = DataLoader(Scans(p), 3 * many, shuffle=True)", ["DataLoader stacks 12 of them"]),
+        ("size = args.batch_size\ntrain = DataLoader(Scans(p), size, shuffle=True)", ["DataLoader stacks 16 of them"]),
+        ("size = many * 2\ntrain = DataLoader(Scans(p), size, shuffle=True)", ["DataLoader stacks 8 of them"]),
+        ("size = args.test_batch\ntrain = DataLoader(Scans(p), size, shuffle=True)", []),
+        ("size = size * 2\ntrain = DataLoader(Scans(p), size, shuffle=True)", []),
+        ("train = DataLoader(Scans(p), many // 4, shuffle=True)", []),
+        ("train = DataLoader(Scans(p), 2 * side, shuffle=True)", []),
         (
             "train = DataLoader(Scans(p), 12, shuffle=True)\nfor x in y:\n    model.get_loader()",
             ["DataLoader stacks 12 of them"],

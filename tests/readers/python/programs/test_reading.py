@@ -367,7 +367,8 @@ def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path:
 
 
 @pytest.mark.parametrize(
-    ("library", "complete"), [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False)]
+    ("library", "complete"),
+    [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False), ("einx", True)],
 )
 def test_what_reads_data_sets_no_flags(tmp_path: Path, library: str, complete: bool) -> None:
     assert program(tmp_path, f"import {library}\n{LOOP}{GUARD}").complete is complete
@@ -547,6 +548,43 @@ def test_where_any_module_may_be_imported_by_name_literals_name_some(tmp_path: P
 def test_a_loop_without_a_guard_that_calls_a_method_which_trains(tmp_path: Path, loop: str, found: int) -> None:
     begin = "from trainer import Model\nmodel = Model().cuda()\n"
     assert len(programs(tmp_path, {"trainer.py": OPTIMIZES, "train.py": begin + loop})) == found
+
+
+TRAINER = (
+    OPTIMIZES
+    + """
+class Base:
+    def train(self):
+        for image in self.loader:
+            Model().optimize_parameters()
+class Trainer(Base):
+    def run(self):
+        self.train()
+class Net(torch.nn.Module):
+    def train(self, mode=True):
+        self.norm.eval()
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        ("trainer = Trainer(device='cuda')\ntrainer.train()\n", 1),
+        (
+            "if one:\n    it = Base(device='cuda')\nelse:\n    it = Trainer(device='cuda')\nit.train()\n",
+            1,
+        ),
+        # of a class that has no such method, or one that only chooses the mode; of a library
+        ("trainer = Model(device='cuda')\ntrainer.train()\n", 0),
+        ("net = Net(device='cuda')\nnet.train()\n", 0),
+        ("trainer = torch.Runner(device='cuda')\ntrainer.train()\n", 0),
+        ("trainer = Trainer(device='cuda')\n", 0),
+    ],
+)
+def test_a_script_without_a_guard_trains_by_an_object_of_the_repository(tmp_path: Path, lines: str, found: int) -> None:
+    files = {"engine.py": TRAINER, "train.py": "import torch\nfrom engine import Base, Model, Net, Trainer\n" + lines}
+    assert len(programs(tmp_path, files)) == found
 
 
 def test_a_package_of_a_name_is_the_one_beside_the_importer(tmp_path: Path) -> None:
