@@ -324,7 +324,7 @@ class TracedOperations:
         short = plain(name)
         states = short in VIEWED and effect.kind == "resize"  # such a view may state the channels
         located = effect.kind in _LOCATED or states or effect.groups > 1 or len(written) > 1
-        text = _at(short, where()) if located else ""
+        text = _at("slice" if short == "alias" else short, where()) if located else ""
         repeats = effect.kind == "concat" and len(numbers) > len(inputs)
         if repeats and work is not None:
             elements = dict(zip(inputs, work.reads, strict=True))

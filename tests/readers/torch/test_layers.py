@@ -241,6 +241,14 @@ def test_views_that_have_to_copy_do_so_in_exported_programs(
     assert written == copies(live(made, IMAGE))
 
 
+def test_a_slice_that_takes_all_channels_is_called_one() -> None:
+    """As GhostNet cuts what it concatenates; PyTorch runs an `alias`, which nobody writes."""
+    (reason,) = why(live(Fed(lambda x, y: x[:, :20] + y), IMAGE), "stem")
+    assert re.fullmatch(
+        r"slice at test_layers.py:\d+ depends on it", reason.replace(" at tests/readers/torch/", " at ")
+    )
+
+
 def test_images_without_a_batch_are_followed_in_a_batch_of_one() -> None:
     """C x H x W with C == H: channels are told from rows by the axis of a batch."""
     net = nn.Sequential(nn.Conv2d(3, 16, 1), nn.ReLU(), nn.Conv2d(16, 5, 1))
