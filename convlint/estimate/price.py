@@ -340,18 +340,7 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if _walks_taps(problem, which, board, situation):
         return _tap_by_tap(case, around)
     lowerings = implicit_gemm(problem, which, unit.family, c, k, tensor=True, few_channels=few)
-    share = 1.0
-    is_few = c <= few and unit.family.granule % c == 0 and problem.groups == 1 and problem.taps > 1
-    if board.like_hopper and is_few and problem.element_bytes > 1 and not situation.tensorrt:
-        share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
-        if which == "fprop" and c == const.VECTOR:
-            share *= const.EIGHT_CHANNELS_ON_HOPPER
-    elif board.like_hopper and problem.element_bytes == 2 and problem.groups == 1 and problem.taps > 1:
-        share = 1.0 if situation.tensorrt else _hopper_share(c, k, which)
-    if board.modern and is_volume(problem):
-        share = const.VOLUME_SHARE
-    elif problem.groups > 1 and which == "fprop" and _has_slow_groups(problem, board, situation):
-        share = const.ODD_GROUPS_SHARE
+    share = _peak_share(case, situation, few)
     if is_volume(problem) and is_patch_embedding(problem) and problem.element_bytes == 2 and not situation.tensorrt:
         slower = const.PATCHES_SLOWER[PASS_INDEX[which]]
         share /= slower
@@ -372,6 +361,22 @@ def _on_tensor_cores(case: KernelCase, situation: Situation) -> list[Priced]:
     if many_taps and c <= const.VECTOR and not board.modern:
         ways.append(untiled(case, direct_us(case) * c / problem.C, around))
     return ways
+
+
+def _peak_share(case: KernelCase, situation: Situation, few: int) -> float:
+    """The share of the Tensor Cores' rate that implicit GEMMs have; `few` channels run in kernels of their own."""
+    problem, which, board = case.problem, case.which, case.board
+    if board.modern and is_volume(problem):
+        return const.VOLUME_SHARE
+    if problem.groups > 1:
+        slow = which == "fprop" and _has_slow_groups(problem, board, situation)
+        return const.ODD_GROUPS_SHARE if slow else 1.0
+    if situation.tensorrt or not board.like_hopper or problem.taps == 1:
+        return 1.0
+    if case.c <= few and case.unit.family.granule % case.c == 0 and problem.element_bytes > 1:
+        share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
+        return share * const.EIGHT_CHANNELS_ON_HOPPER if which == "fprop" and case.c == const.VECTOR else share
+    return _hopper_share(case.c, case.k, which) if problem.element_bytes == 2 else 1.0
 
 
 def _summed_up(priced: Priced) -> Priced:

@@ -140,92 +140,95 @@ def _end_of(text: str) -> tuple[int, int]:
     return len(lines), len(lines[-1]) + 1
 
 
-def _build(text: str, loader: Any = None) -> Value | None:
-    """The document, built from events with a stack rather than by recursion. Raises InputFault and YAMLError."""
-    root: Value | None = None
-    stack: list[Value] = []  # open collections
-    keys: list[Value | None] = []  # per open collection: the key that waits for its value
-    anchors: dict[str, Value | None] = {}  # None: still being built
-    open_anchors: list[str | None] = []
-    count = merged = 0
-    event: Any
-    for event in iter((loader or Loader)(text).get_event, None):  # as yaml.parse does, which asks twice
+class _Document:
+    """A document that is built from events with a stack rather than by recursion. Its methods raise InputFault."""
+
+    def __init__(self) -> None:
+        self.root: Value | None = None
+        self.open: list[tuple[Value, str | None]] = []  # collections that have not ended, and their anchors
+        self.keys: list[Value | None] = []  # per open collection: the key that waits for its value
+        self.anchors: dict[str, Value | None] = {}  # None: still being built
+        self.count = self.merged = 0
+
+    def take(self, event: Any) -> None:
+        """Takes an event; many of a large document are scalars, which come first."""
         kind = type(event)
         if kind is yaml.ScalarEvent:
-            start, end = event.start_mark, event.end_mark
-            value = Value(
-                event.value, (start.line + 1, start.column + 1, end.line + 1, end.column + 1), plain=event.implicit[0]
-            )
+            value = Value(event.value, _span_of(event), plain=event.implicit[0])
             if event.tag is not None and not (event.implicit[0] or event.implicit[1]):
                 raise fault(f"tags such as {event.tag} are not allowed", value.span)
             if event.anchor is not None:
-                anchors[event.anchor] = value
+                self.anchors[event.anchor] = value
+            self._add(value)
         elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
-            start = event.start_mark
-            value = Value(
-                {} if kind is yaml.MappingStartEvent else [],
-                (start.line + 1, start.column + 1, start.line + 1, start.column + 2),
-            )
-            if not event.implicit:
-                raise fault(f"tags such as {event.tag} are not allowed", value.span)
-            if len(stack) >= MAX_DEPTH:
-                raise fault(f"nested deeper than {MAX_DEPTH} levels", value.span)
-            if event.anchor is not None:
-                anchors[event.anchor] = None
-            if stack and keys[-1] is None and isinstance(stack[-1].data, dict):
-                raise fault("a key must be a plain word", value.span)
-            stack.append(value)
-            keys.append(None)
-            open_anchors.append(event.anchor)
-            continue
+            self._begin(event, {} if kind is yaml.MappingStartEvent else [])
         elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
-            value = stack.pop()
-            keys.pop()
-            anchor = open_anchors.pop()
-            value.span = (value.span[0], value.span[1], event.end_mark.line + 1, event.end_mark.column + 1)
+            value, anchor = self.open.pop()
+            self.keys.pop()
+            value.span = (*value.span[:2], *_span_of(event)[2:])
             if anchor is not None:
-                anchors[anchor] = value
+                self.anchors[anchor] = value
+            self._add(value)
         elif kind is yaml.AliasEvent:
-            start, end = event.start_mark, event.end_mark
-            span = (start.line + 1, start.column + 1, end.line + 1, end.column + 1)
-            target = anchors.get(event.anchor)
+            target = self.anchors.get(event.anchor)
             if target is None:
-                problem = "refers to itself" if event.anchor in anchors else "has no anchor"
-                raise fault(f"alias *{event.anchor} {problem}", span)
-            value = Value(target.data, span, plain=target.plain)
-        elif kind is yaml.DocumentStartEvent:
-            if root is not None:
-                raise fault("a spec is one YAML document; this starts another", _span_of(event))
-            continue
-        else:
-            continue
-        count += 1
-        if count > MAX_VALUES:
+                problem = "refers to itself" if event.anchor in self.anchors else "has no anchor"
+                raise fault(f"alias *{event.anchor} {problem}", _span_of(event))
+            self._add(Value(target.data, _span_of(event), plain=target.plain))
+        elif kind is yaml.DocumentStartEvent and self.root is not None:
+            raise fault("a spec is one YAML document; this starts another", _span_of(event))
+
+    def _begin(self, event: Any, data: dict[str, Value] | list[Value]) -> None:
+        line, column, *_ = _span_of(event)
+        value = Value(data, (line, column, line, column + 1))
+        if not event.implicit:
+            raise fault(f"tags such as {event.tag} are not allowed", value.span)
+        if len(self.open) >= MAX_DEPTH:
+            raise fault(f"nested deeper than {MAX_DEPTH} levels", value.span)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = None
+        if self.open and self.keys[-1] is None and isinstance(self.open[-1][0].data, dict):
+            raise fault("a key must be a plain word", value.span)
+        self.open.append((value, event.anchor))
+        self.keys.append(None)
+
+    def _add(self, value: Value) -> None:
+        """Adds a value to the collection around it, or in a mapping the key of the next."""
+        self.count += 1
+        if self.count > MAX_VALUES:
             raise fault(f"more than {MAX_VALUES:,} values", value.span)
-        if not stack:
-            root = value
-        elif isinstance(stack[-1].data, list):
-            stack[-1].data.append(value)
+        if not self.open:
+            self.root = value
+            return
+        around = self.open[-1][0].data
+        if isinstance(around, list):
+            around.append(value)
+        elif (key := self.keys[-1]) is None:
+            if not isinstance(value.data, str):
+                raise fault("a key must be a plain word", value.span)
+            self.keys[-1] = value
         else:
-            key = keys[-1]
-            if key is None:
-                if not isinstance(value.data, str):
-                    raise fault("a key must be a plain word", value.span)
-                keys[-1] = value
-                continue
+            self.keys[-1] = None
             if key.data == "<<" and key.plain:
-                merged += _merged_keys(value)
-                if merged > MAX_MERGED_VALUES:
+                self.merged += _merged_keys(value)
+                if self.merged > MAX_MERGED_VALUES:
                     raise fault(f"<< merges more than {MAX_MERGED_VALUES:,} values in all", value.span)
-                _merge(stack[-1].data, value)
+                _merge(around, value)
             else:
-                _into_mapping(stack[-1].data, key, value)
-            keys[-1] = None
-    return None if root is None or root.is_null else root
+                _into_mapping(around, key, value)
+
+
+def _build(text: str, loader: Any = None) -> Value | None:
+    """The document. Raises InputFault and YAMLError."""
+    document = _Document()
+    for event in iter((loader or Loader)(text).get_event, None):  # as yaml.parse does, which asks twice
+        document.take(event)
+    return None if document.root is None or document.root.is_null else document.root
 
 
 def _span_of(event: Any) -> Span:
-    return event.start_mark.line + 1, event.start_mark.column + 1, event.end_mark.line + 1, event.end_mark.column + 1
+    start, end = event.start_mark, event.end_mark
+    return start.line + 1, start.column + 1, end.line + 1, end.column + 1
 
 
 def _into_mapping(mapping: dict[str, Value], key: Value, value: Value) -> None:

@@ -389,6 +389,8 @@ class _Wiring:
         elif kind == "concat" or (
             len(inputs) > 1 and (kind in ("add", "multiply") or (kind == "activation" and 0 not in work.reads))
         ):
+            if kind == "concat" and len(inputs) == 1 and elements_of(inputs[0]) == work.writes:
+                return self.items.put(name, "copy", inputs)  # of one tensor, as a dense block begins
             shape = self._joined(name, work, inputs)
             if kind == "activation":  # of two tensors, such as their maximum
                 work = replace(work, kind="add")

@@ -252,15 +252,15 @@ class TracedOperations:
         """Adds the call at `position`; `reads` are its data, its weights and its bias, if any.
 
         Where the weights are computed from activations, or the tensors have no batch axis, an opaque operation stands
-        before and behind it.
+        before and behind it; where it reads along another axis as channels, before it alone.
         """
         dims = len(call.weight) - 2
         numbers = [self._number(key) for key in reads]
         known = tuple(number for number in numbers if number is not None)
         plain = len(call.arrives) == dims + 2 and all(number is None for number in numbers[1:])
-        plain = plain and all(self._axes[number] == 1 for number in known)
-        text = "" if plain else _at("convolution", where())
-        if not plain and known:
+        turned = any(self._axes[number] != 1 for number in known)
+        text = _at("convolution", where()) if turned or not plain else ""
+        if known and text:
             arrives = (None, call.arrives[-dims - 1], *call.arrives[-dims:])
             known = (self._add(OPAQUE, "convolution_input", arrives, known, where=text),)
         leaves = (None, *call.output) if len(call.output) == dims + 1 else call.output

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import accumulate
 from math import prod
-from operator import floordiv, mod, sub
+from operator import floordiv, mod, mul, sub
 from typing import Any
 
 from convlint.model.errors import InputFault
@@ -290,6 +291,20 @@ class ProgramTensors:
         given = self._values.get(name, "sizes")
         return () if given is None else tuple([self._size(size) for size in given.elements(MOST_AXES)])
 
+    def are_in_other_orders(self, one: str, other: str) -> bool:
+        """Whether the elements of one of two tensors lie row after row in memory, and those of the other do not."""
+        return {self._is_contiguous(one), self._is_contiguous(other)} == {True, False}
+
+    def _is_contiguous(self, name: str) -> bool | None:
+        given = self._values.get(name, "strides")
+        shape = self.any_shape(name)
+        sizes = [size for size in reversed(shape) if size is not None]
+        strides = [] if given is None else [self._size(stride) for stride in reversed(given.elements(MOST_AXES))]
+        if not len(strides) == len(sizes) == len(shape) or None in strides:
+            return None
+        rows = accumulate(sizes, mul, initial=1)
+        return all(size == 1 or stride == row for size, stride, row in zip(sizes, strides, rows, strict=False))
+
     def set_sizes(self, options: ReadOptions) -> None:
         """Sets symbolic sizes to those of `--batch` and `--input`. Raises InputFault where a fixed size differs."""
         texts = by_name(options.inputs, self.inputs, "the program")
@@ -429,7 +444,8 @@ class _GraphReader:
                 partial(_argument, node), partial(line, node),
                 in_place=writes, base=None if base is None else (base, self.tensors.any_shape(base)),
                 constants=[self.tensors.any_shape(tensor) for tensor in names if not operations.knows(tensor)],
-                base_of=lambda key: bases.get(key, key), view=name in VIEWS, detached=name in DETACHES,
+                base_of=lambda key: bases.get(key, key), view=name in VIEWS and not self._copies(name, names, outputs),
+                detached=name in DETACHES,
                 learned=sum(elements(self.tensors.any_shape(tensor)) for tensor in names if tensor in self.learned),
             )  # fmt: skip
             sources = [origins[tensor] for tensor in names if tensor in origins]
@@ -464,6 +480,10 @@ class _GraphReader:
             unbatched=unbatched(calls, axes), whole=bool(finished) and operations.whole and not hidden,
         ).with_frozen_layers()  # fmt: skip
         return network, messages
+
+    def _copies(self, name: str, names: Sequence[str], outputs: Sequence[str]) -> bool:
+        """Whether an operator that hands on a view where it can has to copy, as behind `transpose`."""
+        return name in MAY_COPY and bool(names and outputs) and self.tensors.are_in_other_orders(names[0], outputs[0])
 
     def _hides_convolutions(self, node: Node) -> bool:
         """Whether a graph inside `node`, such as of `torch.cond`, has a convolution at any depth. Raises InputFault."""

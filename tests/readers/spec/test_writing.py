@@ -827,3 +827,17 @@ def test_a_maximum_of_two_tensors_reads_both() -> None:
     again = back(network)
     assert again.whole
     assert groups(again) == groups(network)
+
+
+def test_a_concatenation_of_one_tensor_is_a_copy() -> None:
+    """A dense block begins with one; as a view it fixed the channels of all that read it."""
+    net, a = stem()
+    elements = 8 * 60 * 256
+    relu = net.same("identity", a, work=Work(kind="activation", op="relu", reads=(elements,), writes=elements))
+    cat = Work(kind="concat", op="cat", reads=(elements,), writes=elements)
+    net.conv(net.step("concat", relu, C=60, work=cat), 8)
+    network = replace(net.network(), whole=True)
+    assert "op: copy" in spec_text(network)
+    again = back(network)
+    assert again.whole
+    assert groups(again) == groups(network)

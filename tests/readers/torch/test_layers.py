@@ -203,6 +203,44 @@ def test_weights_that_are_computed_from_activations_are_opaque(tmp_path: Path) -
         assert "test_layers.py:" in why(network, "stem")[0]
 
 
+class Steps(nn.Module):
+    """A series of [batch, time, features], as temporal networks get it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv1d(6, 30, 5, padding=4), nn.Conv1d(30, 5, 1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.last(self.first(x.transpose(1, 2))[..., :-4].contiguous())
+
+
+def test_a_first_layer_that_turns_what_it_reads_writes_channels_as_any(tmp_path: Path) -> None:
+    for network in (live(Steps(), (2, 40, 6)), stored(tmp_path, Steps(), (2, 40, 6))):
+        assert free(network) == {("first",): ["last"]}
+
+
+@pytest.mark.parametrize(
+    ("between", "count"),
+    [
+        (lambda x, y: x[..., :-4].contiguous() + y[..., :-4], 1),
+        (lambda x, y: (x + y).transpose(2, 3).reshape(2, 20, 8, 32), 1),
+        (lambda x, y: (x + y).transpose(2, 3).reshape(2, 5, 4, 16, 16).flatten(1, 2), 0),
+        (lambda x, y: x.contiguous(memory_format=torch.channels_last) + y.flatten(2).reshape(2, 20, 16, 16), 1),
+    ],
+)
+def test_views_that_have_to_copy_do_so_in_exported_programs(
+    tmp_path: Path, between: Callable[..., Any], count: int
+) -> None:
+    def copies(network: Network) -> list[str]:
+        works = [each.work for each in network.operations if each.work is not None]
+        return [work.op for work in works if work.kind == "copy"]
+
+    made = Fed(between)
+    written = copies(stored(tmp_path, made, IMAGE))
+    assert len(written) == count
+    assert written == copies(live(made, IMAGE))
+
+
 def test_images_without_a_batch_are_followed_in_a_batch_of_one() -> None:
     """C x H x W with C == H: channels are told from rows by the axis of a batch."""
     net = nn.Sequential(nn.Conv2d(3, 16, 1), nn.ReLU(), nn.Conv2d(16, 5, 1))

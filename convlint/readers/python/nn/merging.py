@@ -5,11 +5,11 @@ from __future__ import annotations
 import ast
 import itertools
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -148,15 +148,16 @@ _LONGEST_SAID = 80  # characters of all tests that a report names
 
 
 @lru_cache(_MOST_TESTS)
-def _comparison(test: str) -> tuple[str, Any] | None:
-    """Return the two sides of a comparison with a constant, `name == 'b0'`; None for any other test."""
+def _comparison(test: str) -> tuple[str, Any, bool] | None:
+    """Return what a test, `name == 'b0'`, compares with which constant, and whether both are equal; None for others."""
+    negated = test.startswith("not (")
     try:
-        node = ast.parse(test, mode="eval").body
+        node = ast.parse(test[5:-1] if negated else test, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):  # one that was cut
         return None
     match node:
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=value)]):
-            return unparsed(left), value
+            return unparsed(left), value, not negated
     return None
 
 
@@ -166,16 +167,20 @@ def in_words(tests: tuple[str, ...]) -> str:
 
     If the rest is longer than a line, tests are left out, first the negated ones, then the outer ones.
     """
-    texts = [test for test in dict.fromkeys(tests) if not isinstance(test, KindTest)]
-    comparisons = [comparison for comparison in map(_comparison, texts) if comparison is not None]
+    compared = {test: _comparison(test) for test in tests if not isinstance(test, KindTest)}
+    equal = grouped((known[0], known[1]) for known in compared.values() if known is not None and known[2])
 
-    def follows(test: str) -> bool:
-        other = _comparison(test[5:-1]) if test.startswith("not (") else None
-        return other is not None and any(name == other[0] and value != other[1] for name, value in comparisons)
+    def follows(name: str, value: Any, holds: bool) -> bool:
+        return not holds and any(value != other for other in equal.get(name, ()))
 
-    texts = [test for test in texts if not follows(test)]
-    while len(texts) > 1 and len(" and ".join(texts)) > _LONGEST_SAID:
-        texts.remove(next((test for test in texts[:-1] if test.startswith("not (")), texts[0]))
+    texts = [test for test, known in compared.items() if known is None or not follows(*known)]
+    length = len(" and ".join(texts))
+    left_out = set()
+    for text in sorted(texts[:-1], key=lambda text: not text.startswith("not (")):
+        if length > _LONGEST_SAID:
+            left_out.add(text)
+            length -= len(text) + len(" and ")
+    texts = [text for text in texts if text not in left_out]
     return " and ".join(f"({text})" if len(texts) > 1 and _BINDS_LESS.search(text) else text for text in texts)
 
 
@@ -198,6 +203,42 @@ def _covered(alternatives: Iterable[tuple[str, ...]]) -> bool:
             known.add(around)
             waiting.append(around)
     return () in known
+
+
+class Root(NamedTuple):
+    """A root that was evaluated, to its end if `whole`; `lines` are those of its code."""
+
+    path: str
+    name: str
+    certainty: Certainty
+    whole: bool
+    lines: range = range(0)
+
+    def holds(self, test: str) -> bool:
+        """Whether it is a test in its own code, which is up to its callers."""
+        place = getattr(test, "place", None)
+        return place is not None and place[0] == self.path and place[1] in self.lines
+
+
+class Built(Struct, eq=False):
+    """A convolution that a root constructs: the condition, and the tests of each way that leads to it."""
+
+    layer: Convolution
+    condition: str
+    ways: set[tuple[str, ...]] = set()
+    one_of_kinds: bool = False  # which nothing runs, as nobody knows which of them it is
+
+
+def _built(recorded: Iterable[Recorded]) -> list[Built]:
+    built: dict[int, Built] = {}
+    for record in recorded:
+        condition = in_words(record.conditions)
+        here = built.setdefault(id(record.thing.layer), Built(record.thing.layer, condition))
+        here.condition = _either((here.condition, condition))
+        here.one_of_kinds = here.one_of_kinds or any(isinstance(test, KindTest) for test in record.conditions)
+        if len(here.ways) < _MOST_ALTERNATIVES:
+            here.ways.add(tuple(dict.fromkeys(record.conditions)))
+    return list(built.values())
 
 
 class Seen(Struct, eq=False):
@@ -223,6 +264,16 @@ class Seen(Struct, eq=False):
     loaded_at: Location | None = None
     counts: bool = False  # whether some root constructs it in any case, or under tests that callers may pass
     declined: bool = False  # whether the defaults of a root decide against it in code that the root calls
+
+    def built(self, here: Built, root: Root) -> None:
+        """Take the condition under which a root constructs it, if no other root knows more."""
+        certainty, condition = root.certainty, here.condition
+        if (certainty != "stated", bool(condition)) < (self.certainty != "stated", bool(self.condition)):
+            self.certainty, self.condition, self.root = certainty, condition, root.name
+        elif certainty == self.certainty:
+            self.condition = _either((condition, self.condition))
+        if (self.certainty, self.root) == (certainty, root.name):
+            self.alternatives = here.ways
 
     def ran(self, uses: list[ConvRun], *, whole: bool, ends: dict[int, bool], context: int, resized: bool) -> None:
         """Add its runs in one root, which was evaluated to its end if `whole`."""
@@ -253,84 +304,77 @@ class Gathering:
         self._up_to_defaults: list[Seen] = []  # of the root that runs, until its defaults have decided
         self._by_defaults: set[ast.Call] | None = None  # constructions of that root with its defaults, if all is known
 
-    def add(
-        self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], *, certainty: Certainty,
-        path: str, root: str, whole: bool, lines: range = range(0),
-    ) -> bool:  # fmt: skip
-        """Add the records of a root, the runs of its forward passes, and its result; `lines` are those of its code.
+    def add(self, recorded: Iterable[Recorded], recording: Recording, result: Iterable[Value], root: Root) -> bool:
+        """Add the records of a root, the runs of its forward passes, and its result.
 
         Return whether it is known of each layer what holds or reads it: not of one in a list of unknown items.
         """
-        layers: dict[int, tuple[Convolution, str]] = {}
-        alternatives: dict[int, set[tuple[str, ...]]] = {}
-        superseded = {id(record.thing.before) for record in recorded if record.thing.what == "constructed"}
-        escaped = {id(record.thing.layer) for record in recorded if record.thing.what == "escaped"}
-        loads = {id(record.thing.layer): record.thing.at for record in recorded if _has_published(record)}
-        one_of_kinds: set[int] = set()  # which nothing runs, as nobody knows which of them it is
-        for record in recorded:
-            if record.thing.what == "constructed":
-                if record.conditions and any(isinstance(test, KindTest) for test in record.conditions):
-                    one_of_kinds.add(id(record.thing.layer))
-                layer, condition = record.thing.layer, in_words(record.conditions)
-                _, held = layers.get(id(layer), (layer, condition))
-                layers[id(layer)] = layer, _either((held, condition))
-                ways = alternatives.setdefault(id(layer), set())
-                if len(ways) < _MOST_ALTERNATIVES:
-                    ways.add(tuple(dict.fromkeys(record.conditions)))
+        records = defaultdict(list, grouped((record.thing.what, record) for record in recorded))
+        built = _built(records["constructed"])
+        superseded = {id(record.thing.before) for record in records["constructed"]}
+        escaped = {id(record.thing.layer) for record in records["escaped"]}
+        loads = {id(record.thing.layer): record.thing.at for record in records["loaded"] if _has_published(record)}
+        lined = {id(record.thing.layer): record.thing.defaults for record in reversed(records["lined"])}
         tree = ModuleTree(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
-        judges = bool(tree.owners) and tree.whole and whole
+        judges = bool(tree.owners) and tree.whole and root.whole
         ends: dict[int, bool] = {}
         followed = True
-        for layer, condition in layers.values():
-            uses, held = recording.uses.get(layer, []), id(layer) in tree.layers
-            followed = followed and bool(uses or held or id(layer) in near or id(layer) in escaped)
+        for here in built:
+            layer, key = here.layer, id(here.layer)
+            uses, held = recording.uses.get(layer, []), key in tree.layers
+            followed = followed and bool(uses or held or key in near or key in escaped)
             # Setting an attribute made another layer of it: only that one runs.
-            if id(layer) in superseded and not uses and not held:
+            if key in superseded and not uses and not held:
                 continue
-            seen = self.seen.setdefault((id(layer), path), Seen(layer, certainty, condition, root, self.from_image))
-            if (certainty != "stated", bool(condition)) < (seen.certainty != "stated", bool(seen.condition)):
-                seen.certainty, seen.condition, seen.root = certainty, condition, root
-            elif certainty == seen.certainty:
-                seen.condition = _either((condition, seen.condition))
-            if (seen.certainty, seen.root) == (certainty, root):
-                seen.alternatives = alternatives[id(layer)]
-            seen.loaded_at = seen.loaded_at or loads.get(id(layer))
-            # Tests in the root itself are up to its callers.
-            in_calls = [test for way in alternatives[id(layer)] for test in way if not _lies_in(test, path, lines)]
-            if not condition or (in_calls and certainty != "stated"):
-                seen.counts = True
-            elif in_calls:
-                self._up_to_defaults.append(seen)
-            kept = uses or held or not judges or condition or id(layer) in escaped
+            first = Seen(layer, root.certainty, here.condition, root.name, self.from_image)
+            seen = self.seen.setdefault((key, root.path), first)
+            seen.built(here, root)
+            self._count(seen, here, root)
+            seen.loaded_at = seen.loaded_at or loads.get(key)
+            kept = uses or held or not judges or here.condition or key in escaped
             seen.replaced = seen.replaced and not kept
-            opinions = [*map(_read_by_norm, uses)] if uses else near.get(id(layer), [])
-            opinion = joined(opinions)
-            if uses and opinion is True and (SILENT in opinions or not whole):
-                opinion = SILENT
-            construction = layer.place.node, root
-            if certainty == "stated" and any(sink.kind == "parameter" for use in uses for sink in use.writes.readers):
-                self._open.add(construction)
-            if id(layer) in one_of_kinds:
-                opinion = SILENT
-            elif id(layer) in escaped:
-                # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
-                own = layer.place.file.path == path and layer.place.node.lineno in lines
-                opinion = SILENT if (condition or own) and not uses else None
-            elif opinion is True and certainty != "stated" and construction in self._open:
-                opinion = SILENT  # only callers show whether the default is ever used
+            opinions = [*map(_read_by_norm, uses)] if uses else near.get(key, [])
+            opinion = self._opinion(here, uses, opinions, root, key in escaped)
             if opinion != SILENT:
                 seen.opinions.append(opinion)
             if opinion is True:
-                in_lines = (record.thing for record in (() if uses else recorded) if record.thing.what == "lined")
-                defaults = next((thing.defaults for thing in in_lines if thing.layer is layer), NOTHING_STATED)
-                seen.norm_by.append((_defaults_of_norms(uses) if uses else defaults) - layer.defaults)
+                defaults = _defaults_of_norms(uses) if uses else lined.get(key, NOTHING_STATED)
+                seen.norm_by.append(defaults - layer.defaults)
             if uses:
-                context = len(recording.uses) if whole else 0
-                seen.ran(uses, whole=whole, ends=ends, context=context, resized=layer in recording.resized)
-        if certainty != "stated" and whole:
-            self._by_defaults = {layer.place.node for layer, _ in layers.values()}
+                context = len(recording.uses) if root.whole else 0
+                seen.ran(uses, whole=root.whole, ends=ends, context=context, resized=layer in recording.resized)
+        if root.certainty != "stated" and root.whole:
+            self._by_defaults = {here.layer.place.node for here in built}
         return followed
+
+    def _count(self, seen: Seen, here: Built, root: Root) -> None:
+        """Note whether a root constructs a convolution in any case, or under tests that its callers may pass."""
+        if not here.condition:
+            seen.counts = True
+        elif not all(root.holds(test) for way in here.ways for test in way):
+            if root.certainty != "stated":
+                seen.counts = True
+            else:
+                self._up_to_defaults.append(seen)
+
+    def _opinion(self, here: Built, uses: list[ConvRun], opinions: list[Opinion], root: Root, escaped: bool) -> Opinion:
+        """Whether a norm follows a convolution of a root, where its runs or what is near it say `opinions`."""
+        place, stated = here.layer.place, root.certainty == "stated"
+        if stated and any(reader.kind == "parameter" for use in uses for reader in use.writes.readers):
+            self._open.add((place.node, root.name))
+        if here.one_of_kinds:
+            return SILENT
+        if escaped:
+            # A root that is called with nothing known (`for width in widths:`) loses what its callers follow.
+            own = place.file.path == root.path and place.node.lineno in root.lines
+            return SILENT if (here.condition or own) and not uses else None
+        opinion = joined(opinions)
+        if opinion is True and uses and (SILENT in opinions or not root.whole):
+            return SILENT
+        if opinion is True and not stated and (place.node, root.name) in self._open:
+            return SILENT  # only callers show whether the default is ever used
+        return opinion
 
     def settle(self) -> None:
         """Decide, once a root has run, on what only its defaults keep it from constructing."""
@@ -338,11 +382,6 @@ class Gathering:
             seen.declined = self._by_defaults is not None and seen.layer.place.node not in self._by_defaults
             seen.counts = seen.counts or not seen.declined
         self._up_to_defaults, self._by_defaults = [], None
-
-
-def _lies_in(test: str, path: str, lines: range) -> bool:
-    place = getattr(test, "place", None)
-    return place is not None and place[0] == path and place[1] in lines
 
 
 # The layers of a report

@@ -37,7 +37,7 @@ from convlint.readers.python.nn.frameworks import Frameworks
 from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
-from convlint.readers.python.nn.merging import Gathering, Seen, known_places, merged, start, tells
+from convlint.readers.python.nn.merging import Gathering, Root, Seen, known_places, merged, start, tells
 from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
 from convlint.readers.python.nn.options import CommandLineOptions
 from convlint.readers.python.nn.relevance import Relevance, building, names_convolution
@@ -75,8 +75,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
     # Those that no variable holds: of a functional network, or in branches
     loose = [record for record in machine.modules.recorded[path] if id(record.thing.layer) not in layers]
     if loose:
-        gathering.add(loose, run, (), certainty="stated", path=path, root=path,
-                      whole=path not in machine.modules.unfinished)  # fmt: skip
+        gathering.add(loose, run, (), Root(path, path, "stated", path not in machine.modules.unfinished))
     if layers:
         library.recording = Recording()
         machine.steps = STEPS_OF_MODULE
@@ -86,8 +85,7 @@ def run_body(machine: Machine, library: Frameworks, path: str, gathering: Gather
         networks.sort(key=lambda network: not _convolves(network))
         recorded = [*loaded, *(Recorded(Record("constructed", layer), (), ()) for layer in layers.values())]
         recorded += _all_forwards(machine, library, scope.file, networks[:_MOST_NETWORKS], shape)
-        gathering.add(recorded, library.recording, modules, certainty="stated", path=path, root=path,
-                      whole=machine.steps >= 0)  # fmt: skip
+        gathering.add(recorded, library.recording, modules, Root(path, path, "stated", machine.steps >= 0))
         library.recording = Recording()
 
 
@@ -119,10 +117,8 @@ def _run(
         recorded = [*recorded, *_all_forwards(machine, library, root.file, networks, shape)]
         whole = whole and machine.steps >= 0
         path = root.file.path
-        followed = gathering.add(
-            recorded, library.recording, [run.value, *run.besides], certainty=certainty, path=path,
-            root=f"{path}:{root.name}", whole=whole, lines=lines,
-        )  # fmt: skip
+        ran = Root(path, f"{path}:{root.name}", certainty, whole, lines)
+        followed = gathering.add(recorded, library.recording, [run.value, *run.besides], ran)
     library.recording = Recording()
     # Every convolution was constructed unconditionally, with known arguments, and did not escape or get out of sight.
     log = [record for record in recorded if record.thing.what in ("constructed", "escaped")]
