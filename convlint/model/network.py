@@ -223,6 +223,18 @@ def gradients(operations: Sequence[Operation]) -> list[bool]:
     return arrives
 
 
+def _lead_to_results(operations: Sequence[Operation]) -> list[bool]:
+    """Whether the tensor of each operation has a part in what the network returns; all where that is unknown."""
+    leads = [operation.output for operation in operations]
+    if not any(leads):
+        return [True] * len(operations)
+    for number in reversed(range(len(operations))):
+        if leads[number]:
+            for source in operations[number].inputs:
+                leads[source] = True
+    return leads
+
+
 def _learned_before(operations: Sequence[Operation]) -> list[bool]:
     """Whether weights before each operation learn, with nothing between that stops their gradient.
 
@@ -289,6 +301,15 @@ class Network(WireRecord, frozen=True, kw_only=True):
     rigid_view: str = ""  # the line of a `.view()` that refuses tensors in channels_last, if there is one
     recorded: RecordedStep | None = None  # what a trace tells of a step beside `layers`
     source_lines: tuple[str, ...] | None = None  # the text that locations point into, if there is one
+
+    def with_used_heads(self) -> Network:
+        """The network with no head that leads to no result of it, as the last sum of a WaveNet's residuals."""
+        leads = zip(self.operations, _lead_to_results(self.operations), strict=True)
+        used = {operation.layer for operation, leading in leads if leading}
+        if not self.operations or not any(layer.head and index not in used for index, layer in enumerate(self.layers)):
+            return self
+        layers = [replace(layer, head=layer.head and index in used) for index, layer in enumerate(self.layers)]
+        return replace(self, layers=tuple(layers))
 
     def with_frozen_layers(self) -> Network:
         """The network with layers that say which gradients nobody computes; as if all learned where nothing does."""

@@ -137,7 +137,7 @@ class Operations:
         self._met.append(
             Operation(
                 kind=effect.kind, name=name[:MOST_TEXT], inputs=tuple(inputs), factor=effect.factor,
-                groups=effect.groups, where=where[:MOST_TEXT], work=work, **_sizes(shape, effect.axis),
+                groups=effect.groups, where=where[:MOST_TEXT], work=work, **sizes_of(shape, effect.axis),
             )
         )  # fmt: skip
         return len(self._met) - 1
@@ -346,7 +346,7 @@ def one_element(before: Shape, after: Shape, axis: int) -> int | None:
     return wide[0] if len(wide) == 1 and after[wide[0]] == C and wide[0] in (1, len(after) - 1) else None
 
 
-def _sizes(shape: Shape | None, axis: Place) -> dict[str, Any]:
+def sizes_of(shape: Shape | None, axis: Place) -> dict[str, Any]:
     """C, D, H, W and `dims` of a tensor; a vector for each image counts as a map of one element."""
     if shape is None or (isinstance(axis, int) and not 0 < axis < len(shape)):
         return {"D": None}

@@ -22,7 +22,8 @@ def live(module: nn.Module, *shapes: tuple[int, ...], trains: bool = False) -> N
     layers, edges, messages = network_of(trace.calls, trace.unknown, "x")
     assert messages == []
     operations = trace.operations.finished(trace.calls, layers)
-    return Network(path="x", layers=layers, edges=edges, operations=operations, whole=trace.operations.whole)
+    whole = trace.operations.whole
+    return Network(path="x", layers=layers, edges=edges, operations=operations, whole=whole).with_used_heads()
 
 
 def stored(folder: Path, module: nn.Module, *shapes: tuple[int, ...], decomposed: bool = False) -> Network:

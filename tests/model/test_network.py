@@ -115,3 +115,15 @@ def test_a_gradient_comes_through_any_reader() -> None:
     assert gradients((image, own, stop)) == [False, False, False]
     assert gradients((image, own, stop, on)) == [False, True, False, True]
     assert gradients((image, replace(own, output=True), stop)) == [False, True, False]
+
+
+def test_what_leads_to_no_result_is_no_head() -> None:
+    """Of a WaveNet's last block the residual is added and dropped; b is called once more, for the result."""
+    image, a, b, c = chain(b={"output": True})
+    dropped = Operation(kind="add", inputs=(1, 3))
+    layers = tuple(ConvLayer(name=name, head=name != "a") for name in "abc")
+    network = Network(path="", layers=layers, operations=(image, a, b, c, dropped, replace(b, output=False)))
+    assert [layer.head for layer in network.with_used_heads().layers] == [False, True, False]
+    unknown = replace(network, operations=(image, a, replace(b, output=False), c))
+    assert unknown.with_used_heads().layers == layers
+    assert replace(network, operations=()).with_used_heads().layers == layers

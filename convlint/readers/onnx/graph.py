@@ -26,6 +26,7 @@ from convlint.readers.operations import (
     moved_by,
     one_element,
     parted,
+    sizes_of,
 )
 
 if TYPE_CHECKING:
@@ -379,7 +380,7 @@ class GraphOperations(Operations):
         self._row_means: set[int] = set()  # operations: means over the last axis
         self._biases: set[int] = set()  # operations: additions of a row that is stored
         # Reshapes to fewer channels: torch.onnx writes GroupNorm as an instance norm over one row for each group.
-        self._rows_of_groups: set[int] = set()
+        self._rows_of_groups: dict[int, Shape] = {}  # with the shape that each read
 
     def start(self, graph: onnx.GraphProto, inputs: Sequence[str], scope: GraphScope) -> None:
         """Adds the graph's inputs; those that are transposed to NCHW have their channels last."""
@@ -444,6 +445,8 @@ class GraphOperations(Operations):
         effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read), measured))
         if effect is not None and effect.kind == "split" and len(set(shapes)) > 1:
             effect = None
+        if op == "Reshape" and self._ends_group_norm(maps[0], shapes[0]):
+            effect = Effect("identity")
         inputs = [operand.operation for operand in maps]
         name = text(node.name or node.output[0])
         work = None if op in BODIES else self._work(node, scope, read, before, shapes)
@@ -453,9 +456,9 @@ class GraphOperations(Operations):
         if op == "Add" and len(stored) == 1 and stored[0] and shapes[0] and _is_row(stored[0], shapes[0][-1]):
             self._biases.add(len(self._met))
         if op == "Reshape" and before[0] and shapes[0] and _size((*shapes[0], 0)[1]) < _size((*before[0], 0)[1]):
-            self._rows_of_groups.add(len(self._met))
-        multiplied = names if effect is None else names[1:2] if effect.kind == "linear" else ()
-        for constant in multiplied:
+            self._rows_of_groups[len(self._met)] = before[0] if maps[0].place == 1 and len(shapes[0]) == 3 else ()
+        weights = names if effect is None else names[1:2] if effect.kind == "linear" else ()
+        for constant in () if op in RESHAPES else weights:
             if constant not in self._maps:
                 self.multiplied.setdefault(self._made_of.get(constant, constant), []).append(self.count)
         if effect is None:
@@ -473,6 +476,16 @@ class GraphOperations(Operations):
         written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
+
+    def _ends_group_norm(self, source: Map, shape: Shape | None) -> bool:
+        """Whether a reshape undoes the one before an instance norm of groups; that norm then is of the channels."""
+        norm = self._met[source.operation]
+        groups = norm.C if norm.work is not None and norm.work.op == "group_norm" else None
+        if not shape or not groups or self._rows_of_groups.get(norm.inputs[0]) != shape or (shape[1] or 1) % groups:
+            return False
+        for at, parts in ((norm.inputs[0], 1), (source.operation, groups)):
+            self._met[at] = replace(self._met[at], kind="identity", groups=parts, where="", **sizes_of(shape, 1))
+        return True
 
     def _work(
         self, node: onnx.NodeProto, scope: GraphScope, read: Sequence[str], before: Sequence[Shape | None],

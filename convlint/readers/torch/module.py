@@ -403,7 +403,7 @@ def _read(path: str, options: ReadOptions) -> tuple[Network, tuple[InputError, .
     network = Network(
         path=path, layers=layers, edges=edges, operations=operations, runtime=runtime, unbatched=trace.unbatched,
         whole=whole, rigid_view=_rigid_view(module, arguments, options) if rigid else "",
-    ).with_frozen_layers()  # fmt: skip
+    ).with_used_heads().with_frozen_layers()  # fmt: skip
     frozen = _frozen(network.layers, trace.calls, trains=trains)
     unlearned = frozen and not any(layer.frozen for layer in network.layers)
     network = replace(

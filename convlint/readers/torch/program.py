@@ -478,7 +478,7 @@ class _GraphReader:
         network = Network(
             path=self.path, layers=layers, edges=edges, operations=finished, runtime=Runtime(framework="pytorch"),
             unbatched=unbatched(calls, axes), whole=bool(finished) and operations.whole and not hidden,
-        ).with_frozen_layers()  # fmt: skip
+        ).with_used_heads().with_frozen_layers()  # fmt: skip
         return network, messages
 
     def _copies(self, name: str, names: Sequence[str], outputs: Sequence[str]) -> bool:

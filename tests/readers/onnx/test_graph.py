@@ -178,6 +178,25 @@ def test_a_group_normalisation_that_an_exporter_took_apart(tmp_path: Path) -> No
     assert [(work.kind, work.op) for work in works] == [
         ("group norm", "group_norm"), ("group norm", "InstanceNormalization")
     ]  # fmt: skip
+    group = written(network, "Conv0")
+    assert (group.fixed, group.multiple_of) == ((), 4)
+
+
+def test_two_group_normalisations_with_the_same_rows_and_one_that_is_not_undone(tmp_path: Path) -> None:
+    """An exporter writes the sizes of equal reshapes once."""
+    graph = Graph()
+    sizes, ends = graph.numbers(0, 4, -1), graph.numbers(2, 12, 8, 6)
+    y = "x"
+    for C, K in ((3, 12), (12, 12)):
+        rows = graph.node("Reshape", graph.conv(y, C, K), sizes)
+        normed = graph.node("InstanceNormalization", rows, graph.constant(4), graph.constant(4))
+        y = graph.node("Reshape", normed, ends)
+    rows = graph.node("Reshape", graph.conv(y, 12, 12), sizes)
+    normed = graph.node("InstanceNormalization", rows, graph.constant(4), graph.constant(4))
+    turned = graph.node("Reshape", normed, graph.numbers(2, 12, 6, 8))
+    network = graph.read(tmp_path, graph.conv(turned, 12, 5))
+    names = [layer.name for layer in network.layers]
+    assert [bool(written(network, name).fixed) for name in names] == [False, False, True, True]
 
 
 def test_a_residual_block(tmp_path: Path) -> None:
