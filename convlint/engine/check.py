@@ -62,7 +62,7 @@ from convlint.facts.target import TargetFacts
 from convlint.files.languages import duration
 from convlint.gpus.gpu import Gpu
 from convlint.model.estimates import LayerEstimate
-from convlint.model.layer import Allowance, ConvLayer, Mode, layer_identity
+from convlint.model.layer import OF_STEPS, Allowance, ConvLayer, Loss, Mode, layer_identity
 from convlint.model.network import Network
 from convlint.model.report import Finding, Fix, Identity, LayerTimes, NetworkReport, Severity, SkippedRule
 from convlint.model.runtime import INSTALLED, VERSIONS
@@ -194,6 +194,8 @@ class _NetworkCheck:
         hits = graded(batches.said_once(joined(hits, applicable)), priced.deal.time_us)
         beside_us = _by_number(promise.beside_us(), promise.wider_us(), hits)
         hits = priced_by_step(hits, on_host.lost_step_us, on_host.step_us, beside_us, on_host.most_us)
+        # As an info, one of these says that the step loses less to it now.
+        hits = [hit for hit in hits if hit.key not in {later.key for later in promise.later}] + promise.later
         best, advised = promise.optimum, {hit.rule.loss for hit in hits if hit.severity == "warning"}
         step_us = promise.shortest_us(best.choices, best.levers, advised.__contains__)
         if on_host.step_us is not None and step_us is not None:
@@ -230,6 +232,8 @@ class _NetworkCheck:
                 for index, identity in zip(hit.indices, hit.identities, strict=True):
                     layer_hit = replace(hit, indices=(index,), names=(self.network.layers[index].name,), follows="")
                     known(finding_of(layer_hit, _gpu(hit.rule, facts), identity))
+        for hit in again.later:
+            known(finding_of(hit, _gpu(hit.rule, facts), hit.identities[0]))
 
     def _promise(
         self, hits: list[Hit], exclusions: _Exclusions, timing: NetworkTiming, facts: TargetFacts,
@@ -258,12 +262,63 @@ class _NetworkCheck:
         shorten = {hit.rule.loss for hit in hits if on_host.lost_step_us.get(hit.rule.loss, 0.0) >= least_us > 0}
         search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
         best = search.best(flaws)
-        if FoundSteps(best, search, advice).dtypes_lengthen(shorten.__contains__):
+        later = self._later(hits, FoundSteps(best, search, advice), shorten, facts)
+        remedies = shorten.union(hit.rule.loss for hit in later)
+        if FoundSteps(best, search, advice).dtypes_lengthen(remedies.__contains__):
             silenced["dtype"] = frozenset(range(len(layers)))
             search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
             best = search.best(flaws)
+            later = self._later(hits, FoundSteps(best, search, advice), shorten, facts)
         joint = Joint(hits, best, search, advice, self.coupling, playing, new_hit).result()
-        return Promise(best, search, advice, joint, estimates)
+        return Promise(best, search, advice, joint, estimates, later)
+
+    def _later(
+        self, hits: Iterable[Hit], found: FoundSteps, shorten: Collection[Loss], facts: TargetFacts
+    ) -> list[Hit]:
+        """The hits of rules on the whole step that warn only once the advice found is followed, with their prices.
+
+        `shorten` has what warns now. A host is too slow for a GPU that has less to do, for example.
+        """
+        best, wanted = found.optimum, set(shorten)
+        later: list[Hit] = []
+        for loss in reversed(OF_STEPS) if best.choices or best.levers else ():
+            before_us, after_us = (
+                found.shortest_us(best.choices, best.levers, losses.__contains__)
+                for losses in (wanted, {*wanted, loss})
+            )
+            if before_us is None or after_us is None or before_us - after_us < STEP_SHARE * before_us:
+                continue
+            hit = self._once_done(loss, found, facts, compiled="compile" in wanted)
+            if hit is not None:
+                own = next((now.identities for now in hits if now.key == hit.key), hit.identities)
+                price = replace(hit.price, lost_step_us=before_us - after_us)
+                hit = replace(hit, identities=own, severity="warning", emerged=True, price=price)
+                known = self.known is not None and self.known(finding_of(hit, _gpu(hit.rule, facts), own[0]))
+                if not known and self._in_force(hit, facts):
+                    wanted.add(loss)
+                    later.append(hit)
+        return later
+
+    def _once_done(self, loss: Loss, found: FoundSteps, facts: TargetFacts, *, compiled: bool) -> Hit | None:
+        """What a rule with this loss says of the network with the advice found, `compiled` or not."""
+        from convlint.engine.steps import Members, changed  # of few networks
+
+        network = changed(self.network, found, Members(found.optimum.choices, found.optimum.levers))
+        if compiled:
+            network = replace(network, runtime=replace(network.runtime, compile=True))
+        running = as_laid_out(network, self.mode)
+        then = TargetFacts(
+            facts.label, facts.gpu, network.runtime, self.mode, mode_stated=facts.mode_stated, allow=self.allow
+        )
+        on_host = estimated(network, running, facts.gpu, self.mode)
+        then.add_network(network.layers, network.edges, on_host.estimates, running, on_host, network.operations,
+                         network.training_keeps)  # fmt: skip
+        rules = [rule for rule in self.rulebook.of_networks if rule.loss == loss]
+        verdict = Evaluator(rules).evaluate(LayerFacts(then, ConvLayer(name=""), None, (), None), connected=False)
+        for flaw in verdict.flaws:
+            message = Text("with the rest done, {what}", what=flaw.message)
+            return self._hit(replace(flaw, message=message, join_message=message), None, then, keep=False)
+        return None
 
     def _in_force_of(self, all_hits: Iterable[Hit], exclusions: _Exclusions, facts: TargetFacts) -> list[Hit]:
         """The hits that are not silenced; the settings and groups of the silenced ones are added to `exclusions`."""

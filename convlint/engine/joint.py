@@ -546,6 +546,7 @@ class Promise(FoundSteps, frozen=True):
 
     settled: Settled
     estimates: Sequence[LayerEstimate | None]  # as things are, on the network's host
+    later: list[Hit]  # of rules on the step that warn only once B is done
 
     def times(self, on_host: Hosted) -> list[LayerTimes | None]:
         """The times of each layer now, after all advice, after its fixes, and ideally; with its waits for the host."""

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.engine.hits import NOT_WRITTEN, edge_after, with_fix
-from convlint.engine.joint import Promise
+from convlint.engine.joint import FoundSteps
 from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
 from convlint.model.grouping import grouped
@@ -146,7 +146,7 @@ class Wishes(Struct, frozen=True, kw_only=True):
     target_us: float | None = None
 
 
-def changed(network: Network, promise: Promise, members: Members) -> Network:
+def changed(network: Network, promise: FoundSteps, members: Members) -> Network:
     """The network with these members of B; layers that are connected to one that changes follow it."""
     setting = promise.search.setting(members.choices)
     widths, forms = dict[int, int](), list[Lever]()
@@ -175,7 +175,7 @@ def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid
     return edge_after(edge, network.layers, layers)
 
 
-def group_of(promise: Promise, lever: Lever) -> int | None:
+def group_of(promise: FoundSteps, lever: Lever) -> int | None:
     """The group of channels that a lever is; also one that is a single layer's own, as far as the network is wired."""
     if lever.group is not None:
         return lever.group

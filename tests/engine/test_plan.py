@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from cases import sampled
 from msgspec.structs import replace
-from promised import promised
+from promised import promised, without
 from random_networks import chain, tangle
 from read_specs import network
 from wirings import Wiring, densenet201, efficientnet_b0, mobilenet_v2, resnet50, resnext50, told, unet
@@ -386,19 +386,45 @@ def test_a_time_is_one_of_the_whole_step_where_that_is_known() -> None:
     assert (none.is_reached, none.after) == (False, every.after)
 
 
+def test_a_plan_takes_the_host_away_that_its_other_steps_leave_the_gpu_to_wait_for() -> None:
+    """No step of it makes the whole step longer, and it ends where the check says that its advice leads."""
+    network = told(resnet50(N=48, layout="NCHW", runtime=Runtime(framework="pytorch")))
+    checked, _ = promised(network)
+    (host,) = [finding for finding in checked.findings if finding.rule.loss == "host"]
+    assert str(host.message).startswith("with the rest done, ")
+    plan = planned(network)
+    assert plan.after.step_us == pytest.approx(checked.networks[0].step_after_us)
+    assert not [note for note in plan.notes if note.startswith(THEN)]
+    times = [plan.now.step_us, *(step.after.step_us for step in plan.steps)]
+    assert times == sorted(times, reverse=True)
+    assert [step.describe for step in plan.steps if "reduce-overhead" in step.describe]
+    again, _ = promised(plan.network)
+    assert "CL306" in {finding.rule.code for finding in again.findings if finding.severity == "warning"}
+
+
+def test_who_silences_the_host_is_told_that_the_gpu_will_wait() -> None:
+    network = told(resnet50(N=48, layout="NCHW", runtime=Runtime(framework="pytorch")))
+    checked, _ = promised(network, codes=without("CL306"))
+    assert checked.networks[0].after_waits
+    assert not promised(replace(network, runtime=replace(network.runtime, cuda_graphs=True)))[0].networks[0].after_waits
+
+
 def test_what_comes_up_once_a_plan_is_done_is_named_and_no_part_of_it() -> None:
     """So that the plan ends where the check says that its advice leads."""
     network = told(resnet50(N=48, layout="NCHW", runtime=Runtime(framework="pytorch")))
-    checked, _ = promised(network)
-    assert "host" not in {finding.rule.loss for finding in checked.findings if finding.severity == "warning"}
-    plan = planned(network)
-    assert plan.after.step_us == pytest.approx(checked.networks[0].step_after_us)
-    assert checked.networks[0].after_waits
-    assert not promised(replace(network, runtime=replace(network.runtime, cuda_graphs=True)))[0].networks[0].after_waits
-    (then,) = (note for note in plan.notes if note.startswith(THEN))
+    judged: list[bool] = []
+
+    def judge(
+        one: Network, /, *, limits: Limits = NO_LIMITS, on_promise: OnPromise | None = None
+    ) -> NetworkResult:  # fmt: skip
+        codes = None if judged else without("CL306")  # silenced until the plan has been made
+        judged.append(True)
+        return check_network(one, RULEBOOK, [target()], "training", codes=codes, limits=limits, on_promise=on_promise)
+
+    found = plan(network, RULEBOOK, target(), "training", Wishes(), judge)
+    assert found is not None
+    (then,) = (note for note in found.notes if note.startswith(THEN))
     assert then.removeprefix(THEN).startswith('CL306: torch.compile with mode="reduce-overhead"')
-    again, _ = promised(plan.network)
-    assert "CL306" in {finding.rule.code for finding in again.findings if finding.severity == "warning"}
 
 
 def test_small_changes_leave_room_for_a_large_one_that_saves_more() -> None:

@@ -26,6 +26,11 @@ def promised(
     return result, promise
 
 
+def without(code: str) -> list[str]:
+    """All codes but this one, to be selected."""
+    return [rule.info.code for rule in RULEBOOK.rules if rule.info.code != code]
+
+
 def followed(network: Network, promise: Promise) -> Network:
     """The network with all of B."""
     return changed(network, promise, Members(promise.optimum.choices, promise.optimum.levers))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from read_specs import network
 
-from convlint.engine.check import Target, check_network
+from convlint.engine.check import Silences, Target, check_network
 from convlint.engine.findings import NetworkResult
 from convlint.gpus.gpu import load_gpu
 from convlint.model.layer import Mode
@@ -37,12 +37,14 @@ def rulebook(folder: Path, *rules: dict[str, str]) -> Rulebook:
 
 
 def checked(
-    rules: Rulebook, layers: str, *, gpus: str = "a100", top: str = "", mode: Mode = "training", path: str = "net.yaml"
-) -> NetworkResult:
+    rules: Rulebook, layers: str, *, gpus: str = "a100", top: str = "", mode: Mode = "training", path: str = "net.yaml",
+    silences: Silences | None = None,
+) -> NetworkResult:  # fmt: skip
     text = f"version: 1\n{top}layers:\n{layers}"
     return check_network(
-        network(text, path), rules, [Target(label=name, gpu=load_gpu(name)) for name in gpus.split()], mode
-    )
+        network(text, path), rules, [Target(label=name, gpu=load_gpu(name)) for name in gpus.split()], mode,
+        silences=silences,
+    )  # fmt: skip
 
 
 def layer(name: str, **sizes: object) -> str:

@@ -285,7 +285,9 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
         return lambda scope: ([arg(scope) for arg in plain], {key: value(scope) for key, value in named}, True)
     args = [(compiler.expression(arg.value if isinstance(arg, ast.Starred) else arg), isinstance(arg, ast.Starred))
             for arg in node.args]  # fmt: skip
-    keywords = [(keyword.arg, compiler.expression(keyword.value, keyword.arg or "")) for keyword in node.keywords]
+    keywords = [(keyword.arg, compiler.expression(keyword.value, keyword.arg or ""), _holder(keyword.value))
+                for keyword in node.keywords]  # fmt: skip
+    path = compiler.file.path
 
     def spread(scope: Scope) -> tuple[list[Value], dict[str, Value], bool, frozenset[str] | None]:
         machine, exact = scope.machine, True
@@ -299,13 +301,15 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
                 break
             values += items
         pairs: dict[str, Value] = {}
-        for key, make in keywords:
+        for key, make, holder in keywords:
             value = make(scope)
             if key is not None:
                 pairs[key] = value
                 continue
             table = machine.as_entries(value)
             exact = exact and table is not None and table.complete
+            if table is None and holder in _CONFIGS:
+                pairs = {**machine.library.options(holder, path), **pairs}
             if table is not None:
                 others |= table.may
                 pairs.update((text, item) for text, item in table.items.items()
@@ -313,6 +317,14 @@ def _arguments(compiler: Compiler, node: ast.Call, name: str) -> Callable[[Scope
         return values, pairs, exact and not others, others if exact else None
 
     return spread
+
+
+def _holder(node: ast.expr) -> str:
+    """Return what the object is called whose attributes these are: `vars(args)`, `args.__dict__`; else ''."""
+    match node:
+        case ast.Call(func=ast.Name("vars"), args=[of]) | ast.Attribute(of, "__dict__"):
+            return last_name(of)
+    return ""
 
 
 def _after_super_call(compiler: Compiler, node: ast.expr) -> Callable[[Scope], tuple[Value, Value]] | None:

@@ -87,6 +87,10 @@ class Library:
         """Return `holder.name` in the file at `path`, where that is an option of the command line."""
         return None
 
+    def options(self, holder: str, path: str) -> dict[str, Value]:
+        """Return all known `holder.name` in the file at `path` that are options of the command line."""
+        return {}
+
     def initialize(self, machine: Machine, instance: Instance, base: str, call: LibraryCall) -> bool:
         """Handle `super().__init__(...)` of a framework's class `base`; return whether the class is known."""
         return False

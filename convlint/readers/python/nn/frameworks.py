@@ -120,6 +120,10 @@ class Frameworks(Library):
         """Return the default of an option of the command line."""
         return self._options.value(holder, name, path) if self._options is not None else None
 
+    def options(self, holder: str, path: str) -> dict[str, Value]:
+        """Return the defaults of all options of the command line that are numbers."""
+        return self._options.values(holder, path) if self._options is not None else {}
+
     def begin_module(self) -> Recording:
         """Begin a recording of its own."""
         outer, self.recording = self.recording, Recording()

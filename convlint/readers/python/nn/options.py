@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from convlint.files.repository import is_quiet
 from convlint.model.grouping import grouped
-from convlint.readers.python.evaluator.values import Const, Preset, literal, stated_by
+from convlint.readers.python.evaluator.values import Const, Preset, Value, literal, stated_by
 from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.source_file import SourceFile, last_name
 
@@ -64,6 +64,13 @@ class CommandLineOptions:
         if holder not in programs.holders and not self._reads_options(holder, path, programs):
             return None
         return Preset("config", Const(numbers[0].value, stated_by(*numbers)))
+
+    def values(self, holder: str, path: str) -> dict[str, Value]:
+        """Return all numbers among the attributes of an object with a usual name for options: `**vars(args)`."""
+        programs = self._around(path)
+        names = sorted({*programs.declared, *self._declared(path)}) if holder in programs.holders else ()
+        values = {name: self.value(holder, name, path) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
 
     def _reads_options(self, holder: str, path: str, programs: _Programs) -> bool:
         """Whether nothing but options is read from an object with another name, and several of them."""

@@ -190,7 +190,6 @@ _CALLS = {
 }
 # Functions of libraries that set flags of cuDNN to values which are not read here
 _HELPERS = {
-    "monai.utils.set_determinism",
     "transformers.enable_full_determinism",
     "transformers.trainer_utils.enable_full_determinism",
     "diffusers.utils.testing_utils.enable_full_determinism",
@@ -202,6 +201,7 @@ _HELPERS = {
     "catalyst.utils.prepare_cudnn",
     "catalyst.utils.set_global_seed",
 }
+_DETERMINISM = {"monai.utils.set_determinism", "monai.utils.misc.set_determinism"}  # for a seed that is not None
 _SEEDS = {"accelerate.utils.set_seed", "accelerate.utils.random.set_seed"}  # set flags only if `deterministic`
 Set = tuple[str, Value]  # a setting, and what it is set to
 NOBODY_KNOWS: Final = Unknown("call")
@@ -267,6 +267,11 @@ def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value])
         yield from ((_ARGUMENTS[keyword], value) for keyword, value in arguments.items() if keyword in _ARGUMENTS)
     elif name == "torch.backends.cudnn.flags":
         yield ANY, NOBODY_KNOWS
+    elif name in _DETERMINISM:
+        seed = args[0] if args else keywords.get("seed")
+        sure = isinstance(seed, Const) and seed.value is not None and len(args) < 2 and keywords.keys() <= {"seed"}
+        yield BENCHMARK, Const(False) if sure else NOBODY_KNOWS
+        yield DETERMINISTIC, Const(True) if sure else NOBODY_KNOWS
     elif name in _HELPERS:
         yield from ((BENCHMARK, NOBODY_KNOWS), (DETERMINISTIC, NOBODY_KNOWS))
     elif name in ("os.putenv", "os.environ.setdefault") and len(args) == 2:

@@ -56,6 +56,26 @@ def test_an_option_is_as_large_as_its_default(tmp_path: Path, script: str) -> No
 
 
 @pytest.mark.parametrize(
+    ("call", "known"),
+    [
+        ("Net(**vars(opt))", True),
+        ("Net(**opt.__dict__)", True),
+        ("Net(depth=4, **vars(opt))", True),
+        ("make(**vars(opt))", True),
+        # another object's, or one that something else may have changed
+        ("Net(**vars(other))", False),
+        ("opt.base_width = measured()\nNet(**vars(opt))", False),
+        ("more = vars(opt)\nmore['base_width'] = measured()\nNet(**more)", False),
+    ],
+)
+def test_all_options_may_be_passed_by_their_names(tmp_path: Path, call: str, known: bool) -> None:
+    net = NET.replace("opt):", "base_width=64, depth=2, **others):").replace("opt.base_width", "base_width")
+    net += "def make(**options):\n    return Net(**options)\n"
+    layers = read(tmp_path, net=net, train="from net import Net, make\n" + OPTION + call + "\n")
+    assert (36 in widths(layers)) is known
+
+
+@pytest.mark.parametrize(
     "script",
     [
         PARSER + "parser.add_argument('--base-width', type=int)\nopt = parser.parse_args()\n",

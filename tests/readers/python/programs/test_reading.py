@@ -38,6 +38,11 @@ class TestConflict:
                 "from torch.backends import cudnn\ncudnn.deterministic = cudnn.benchmark = True\n",
                 (2, 2),
             ),
+            (
+                "from monai.utils import set_determinism\nset_determinism(seed=0)\n"
+                "torch.backends.cudnn.benchmark = True\n",
+                (2, 3),
+            ),
             (  # a process of its own inherits no settings, but has both
                 "def work(gpu):\n    if args.seed is not None:\n        torch.backends.cudnn.deterministic = True\n"
                 "    torch.backends.cudnn.benchmark = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
@@ -75,6 +80,9 @@ class TestConflict:
             "def work():\n    torch.backends.cudnn.benchmark = True\n"
             "torch.backends.cudnn.deterministic = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
             "if False:\n    torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n",
+            "import monai\ntorch.backends.cudnn.benchmark = True\nmonai.utils.set_determinism(0)\n",
+            "import monai\nmonai.utils.set_determinism(None)\ntorch.backends.cudnn.benchmark = True\n",
+            "import monai\nmonai.utils.set_determinism(args.s)\ntorch.backends.cudnn.benchmark = True\n",
             "with torch.backends.cudnn.flags(deterministic=True):\n    pass\ntorch.backends.cudnn.benchmark = True\n",
             "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = True\n"
             "for k in ('benchmark',):\n    setattr(torch.backends.cudnn, k, False)\n",
@@ -218,6 +226,9 @@ class TestFlags:
             ("torch.set_deterministic_debug_mode('warn')\n", False, None, True),
             ("from accelerate.utils import set_seed\nset_seed(1, deterministic=True)\n", False, True, True),
             ("from accelerate.utils import set_seed\nset_seed(1)\n", False, False, True),
+            ("from monai.utils import set_determinism\nset_determinism(1)\n", False, True, True),
+            ("from monai.utils import set_determinism\nset_determinism(seed=args.s)\n", None, None, True),
+            ("from monai.utils import set_determinism\nset_determinism(1, additional_settings=f)\n", None, None, True),
             ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", None, None, False),
             ("from fancy_training import setup\nsetup()\n", None, None, False),
             ("import importlib\nm = importlib.import_module('models.' + args.m)\n", None, None, False),
