@@ -413,8 +413,8 @@ _TAKEN_BY: Mapping[str, tuple[Collection[str], str]] = {
     ),
     "heads": (("attention", "matmul"), "attention and matmul"),
     "groups": (
-        ("conv", _GROUP_NORM, "channel_shuffle", "split"),
-        "convolutions, groupnorm, channel_shuffle, channel_split and glu",
+        ("conv", _GROUP_NORM, "channelshuffle", "channelsplit"),
+        "convolutions, groupnorm, channel_shuffle and channel_split",
     ),
 }
 _OF_WINDOWS = frozenset((*NEUTRAL, *PADS, *SIZES[SIZES.index("T") :]))

@@ -282,10 +282,10 @@ class _Wiring:
             return self._checked(work, self.items.put(name, word, inputs, fields))
         if kind == "split":
             fields = {"groups": operation.factor}
-            if work is None or work.kind != "copy":
-                return self._checked(
-                    work, self.items.put(name, "channel_split" if work is None else "glu", inputs, fields)
-                )
+            if work is None:
+                return self.items.put(name, "channel_split", inputs, fields)
+            if work.kind != "copy":
+                return self._checked(work, self.items.put(name, "glu", inputs))
             if work.writes == elements_of(inputs[0]):  # all parts at once
                 copied = self._checked(work, self.items.put(f"{name} copy", "copy", inputs))
                 return self.items.put(name, "channel_split", [copied], fields)

@@ -562,9 +562,10 @@ def test_heads_queries_and_keys(stated: str, reads: tuple[int, ...], product: tu
         ("op: relu, heads: 2", "heads: of attention and matmul alone"),
         ("op: groupnorm, groups: 5", "groups = 5 does not divide C = 12"),
         ("op: channel_shuffle, groups: 5", "groups = 5 does not divide C = 12"),
+        ("op: glu, groups: 3", "groups: of convolutions, groupnorm, channel_shuffle and channel_split alone"),
         (
             "op: layernorm, groups: 2",
-            "groups: of convolutions, groupnorm, channel_shuffle, channel_split and glu alone",
+            "groups: of convolutions, groupnorm, channel_shuffle and channel_split alone",
         ),
         ("op: relu, K: 13", "K = 13, but t hands on C = 12"),
         ("op: relu, stride: 2", "stride: of convolutions, pools and padding alone"),
