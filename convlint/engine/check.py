@@ -262,15 +262,17 @@ class _NetworkCheck:
         shorten = {hit.rule.loss for hit in hits if on_host.lost_step_us.get(hit.rule.loss, 0.0) >= least_us > 0}
         search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
         best = search.best(flaws)
-        later = self._later(hits, FoundSteps(best, search, advice), shorten, facts)
+        found = FoundSteps(best, search, advice)
+        later = self._later(hits, found, shorten, facts)
         remedies = shorten.union(hit.rule.loss for hit in later)
-        if FoundSteps(best, search, advice).dtypes_lengthen(remedies.__contains__):
+        if found.dtypes_lengthen(remedies.__contains__):
             silenced["dtype"] = frozenset(range(len(layers)))
             search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
             best = search.best(flaws)
-            later = self._later(hits, FoundSteps(best, search, advice), shorten, facts)
+            found = FoundSteps(best, search, advice)
+            later = self._later(hits, found, shorten, facts)
         joint = Joint(hits, best, search, advice, self.coupling, playing, new_hit).result()
-        return Promise(best, search, advice, joint, estimates, later)
+        return Promise(best, search, advice, found.steps, settled=joint, estimates=estimates, later=later)
 
     def _later(
         self, hits: Iterable[Hit], found: FoundSteps, shorten: Collection[Loss], facts: TargetFacts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from convlint.engine.hits import COUNT, LAYERS, NOT_WRITTEN, Flaw, Hit, with_fix
@@ -443,6 +443,8 @@ class FoundSteps(Struct, frozen=True):
     optimum: Optimum
     search: Search
     advice: Advice
+    # by settings, sizes and whether it is compiled
+    steps: dict[tuple[object, ...], StepEstimate | None] = field(default_factory=dict)
 
     def step_us(self, choices: Choices, levers: Levers, *, compiled: bool = False, hosted: bool = True) -> float | None:
         """The whole step with this advice; `compiled`: torch.compile too. Not `hosted`: nothing waits for the host."""
@@ -527,9 +529,16 @@ class FoundSteps(Struct, frozen=True):
         return {index: (after.beside_us - before.beside_us) * part / total for index, part in more.items()}
 
     def _step(self, choices: Choices, levers: Levers, *, compiled: bool = False) -> StepEstimate | None:
-        timing, setting = self.search.timing, self.search.setting(choices)
-        if not timing.network.tells_step:
+        """The step with some of B, whose members have one value each."""
+        if not self.search.timing.network.tells_step:
             return None
+        key = (tuple(choices), tuple(levers), compiled)
+        if key not in self.steps:
+            self.steps[key] = self._estimated(choices, levers, compiled=compiled)
+        return self.steps[key]
+
+    def _estimated(self, choices: Choices, levers: Levers, *, compiled: bool) -> StepEstimate | None:
+        timing, setting = self.search.timing, self.search.setting(choices)
         from convlint.estimate.step import Steps, step_of  # of whole networks alone
 
         after = self.advice.changes(levers)
@@ -541,7 +550,7 @@ class FoundSteps(Struct, frozen=True):
         return step_of(Steps(network, layers, us, setting.runtime, timing.mode), timing.gpu)
 
 
-class Promise(FoundSteps, frozen=True):
+class Promise(FoundSteps, frozen=True, kw_only=True):
     """The steps with the hits and what they earn in B."""
 
     settled: Settled
