@@ -137,7 +137,8 @@ class _NetworkCheck:
         self.connected = {index for edge in network.edges for index in (edge.consumer, *edge.producers)}
         self.identities = Identities()
         self.numbers = count()  # of hits
-        self.own: dict[tuple[int, tuple[str, str]], Identity] = {}  # by layer, rule and side, on the target at hand
+        # By layer (None: the network), rule and side, on the target at hand.
+        self.own: dict[tuple[int | None, tuple[str, str]], Identity] = {}
         self.coupling = Coupling(network)
         self.spokesmen = Spokesmen()  # on the target at hand
         self.stated = network
@@ -160,7 +161,7 @@ class _NetworkCheck:
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         all_hits, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         all_hits += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
-        self.own = {(hit.indices[0], hit.key): hit.identities[0] for hit in all_hits if hit.indices}
+        self.own = {(next(iter(hit.indices), None), hit.key): hit.identities[0] for hit in all_hits}
         self.spokesmen = Spokesmen()
         exclusions = _Exclusions()
         in_force = self._in_force_of(all_hits, exclusions, facts)
@@ -263,20 +264,18 @@ class _NetworkCheck:
         search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
         best = search.best(flaws)
         found = FoundSteps(best, search, advice)
-        later = self._later(hits, found, shorten, facts)
+        later = self._later(found, shorten, facts)
         remedies = shorten.union(hit.rule.loss for hit in later)
         if found.dtypes_lengthen(remedies.__contains__):
             silenced["dtype"] = frozenset(range(len(layers)))
             search = Search(timing, advice, silenced, self.limits, clashing_layouts=clashes)
             best = search.best(flaws)
             found = FoundSteps(best, search, advice)
-            later = self._later(hits, found, shorten, facts)
+            later = self._later(found, shorten, facts)
         joint = Joint(hits, best, search, advice, self.coupling, playing, new_hit).result()
         return Promise(best, search, advice, found.steps, settled=joint, estimates=estimates, later=later)
 
-    def _later(
-        self, hits: Iterable[Hit], found: FoundSteps, shorten: Collection[Loss], facts: TargetFacts
-    ) -> list[Hit]:
+    def _later(self, found: FoundSteps, shorten: Collection[Loss], facts: TargetFacts) -> list[Hit]:
         """The hits of rules on the whole step that warn only once the advice found is followed, with their prices.
 
         `shorten` has what warns now. A host is too slow for a GPU that has less to do, for example.
@@ -292,10 +291,10 @@ class _NetworkCheck:
                 continue
             hit = self._once_done(loss, found, facts, compiled="compile" in wanted)
             if hit is not None:
-                own = next((now.identities for now in hits if now.key == hit.key), hit.identities)
+                own = self.own.get((None, hit.key), hit.identities[0])
                 price = replace(hit.price, lost_step_us=before_us - after_us)
-                hit = replace(hit, identities=own, severity="warning", emerged=True, price=price)
-                known = self.known is not None and self.known(finding_of(hit, _gpu(hit.rule, facts), own[0]))
+                hit = replace(hit, identities=(own,), severity="warning", emerged=True, price=price)
+                known = self.known is not None and self.known(finding_of(hit, _gpu(hit.rule, facts), own))
                 if not known and self._in_force(hit, facts):
                     wanted.add(loss)
                     later.append(hit)

@@ -76,13 +76,12 @@ class Operation(WireRecord, frozen=True, kw_only=True):
     `inputs` are the indices of the operations whose tensors it reads, in order. `layer` is a convolution's index in
     `Network.layers`; several operations may run one layer. `weights` is the first layer with the same weights, if they
     are shared by layers of different sizes. `factor` is that of a pixel shuffle, for each axis; `groups` (of a group
-    normalisation) must divide the channels. `output`: its tensor leaves the network. `where`
-    describes a `reshape` for people ("aten::view at net.py:31"). `sized`: its module is made for this number of
-    channels, as a norm is; `path` and `span` are where that is constructed, if it is in the user's own code. `work` is
-    what it costs beside the convolutions: None of these, and of what is no kernel (views, inputs) or is not told.
-    `frozen`: weights that it has learn nothing; `detached`: no gradient goes back through it. `part`, of a view of some
-    elements of a tensor: how many that has and the view hands on. No kernel makes it, but its gradient is written out
-    in full.
+    normalisation) must divide the channels. `output`: its tensor leaves the network. `where` describes a `reshape` for
+    people ("aten::view at net.py:31"). `sized`: its module is made for this number of channels, as a norm is; `path`
+    and `span` are where that is constructed, if it is in the user's own code. `work` is what it costs beside the
+    convolutions: None of these, and of what is no kernel (views, inputs) or is not told. `frozen`: weights that it has
+    learn nothing; `detached`: no gradient goes back through it. `part`, of a view of some elements of a tensor: how
+    many that has and the view hands on. No kernel makes it, but its gradient is written out in full.
     """
 
     kind: OperationKind

@@ -299,11 +299,11 @@ def with_whole_shuffles(operations: Sequence[Operation]) -> list[Operation]:
     for number, operation in enumerate(operations):
         if operation.kind == "channel_shuffle" and operation.work is None:
             step = operation.inputs[0]
-            while operations[step].kind == "identity" and operations[step].work is None:
-                step = operations[step].inputs[0]
-            if operations[step].copies_all and operations[step].kind == "identity":
-                result[number] = replace(operation, work=operations[step].work)
-                result[step] = replace(operations[step], work=None)
+            while result[step].kind == "identity" and result[step].work is None:
+                step = result[step].inputs[0]
+            if result[step].copies_all and result[step].kind == "identity":
+                result[number] = replace(operation, work=result[step].work)
+                result[step] = replace(result[step], work=None)
     return result
 
 

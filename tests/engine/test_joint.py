@@ -18,6 +18,7 @@ from convlint.model.layer import Layout, Mode
 from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.runtime import Runtime
+from convlint.verdict.baseline import baseline_of
 
 BAD = (60, 124, 250, 500)
 NETWORKS: dict[str, Callable[[], Network]] = {
@@ -309,6 +310,17 @@ def test_autocast_is_no_advice_where_its_own_launches_make_the_step_longer(N: in
     (report,) = result.networks
     assert report.step_after_us <= report.step.time_us
     assert ("CL106" in {finding.rule.code for finding in result.findings if finding.advised}) == dtypes
+
+
+@pytest.mark.parametrize("new", ["CL106", "CL306", "CL401", "CL510"])
+def test_a_baseline_holds_what_comes_up_later_too(new: str) -> None:
+    """What it holds of the whole step stays silent where another finding, whose advice brings it up, is new."""
+    network = told(resnet50(N=32, dtype="fp32", layout="NCHW", runtime=Runtime(framework="pytorch")))
+    every = promised(network)[0].findings
+    held = baseline_of(finding for finding in every if finding.rule.code != new)
+    assert new in {finding.rule.code for finding in every}
+    left = promised(network, known=lambda finding: finding.fingerprint in held)[0].findings
+    assert {finding.rule.code for finding in left} <= {new}
 
 
 @pytest.mark.parametrize("N", [16, 20, 32])
