@@ -437,9 +437,9 @@ def test_one_product_for_each_gradient_is_taken_in_pytorchs_order(tmp_path: Path
 TRACES = Path(__file__).resolve().parents[3] / "benchmarks" / "data" / "traces"
 
 
-def recorded_on_an_h100(layout: str) -> dict[str, Any]:
+def recorded_on_an_h100(layout: str, *options: str) -> dict[str, Any]:
     """What a check says of a step of ResNet-50 under bf16 autocast."""
-    return json.loads(run("check", os.fspath(TRACES / f"h100-resnet50-{layout}.json.gz"), "-o", "json").out)
+    return json.loads(run("check", os.fspath(TRACES / f"h100-resnet50-{layout}.json.gz"), "-o", "json", *options).out)
 
 
 @pytest.mark.slow
@@ -463,12 +463,14 @@ def test_a_step_recorded_on_an_h100_took_what_is_predicted(layout: str) -> None:
 @pytest.mark.slow
 def test_what_channels_last_is_promised_to_save_of_a_step_is_what_it_saved() -> None:
     """In NCHW the GPU was the bound, in NHWC the host: 29.7 ms by the stopwatch on such a machine."""
-    before, after = recorded_on_an_h100("nchw")["summary"], recorded_on_an_h100("nhwc")["summary"]
+    before, after = recorded_on_an_h100("nchw", "--ignore", "CL306")["summary"], recorded_on_an_h100("nhwc")["summary"]
     in_nchw, in_nhwc = (sum(one["step_parts"].values()) for one in (before, after))
     assert before["step_us"] == pytest.approx(in_nchw)
     assert in_nchw > 1.5 * in_nhwc
     assert after["step_us"] == after["host_us"] == pytest.approx(29_700, rel=0.05)
     assert before["step_after_us"] == pytest.approx(after["step_us"], rel=0.05)
+    with_graphs = recorded_on_an_h100("nchw")["summary"]["step_after_us"]
+    assert with_graphs == pytest.approx(in_nhwc, rel=0.1)
 
 
 def test_a_product_that_says_what_it_does_not_permute_is_no_transpose(tmp_path: Path) -> None:
