@@ -58,6 +58,7 @@ from convlint.engine.optimum import Search
 from convlint.engine.timing import NetworkTiming, Pricer, as_laid_out, at_batch, estimated, hosted_on, weighed
 from convlint.estimate.host import Hosted
 from convlint.facts.layer import LayerFacts
+from convlint.facts.network import MemoryFacts
 from convlint.facts.target import TargetFacts
 from convlint.files.languages import duration
 from convlint.gpus.gpu import Gpu
@@ -154,10 +155,8 @@ class _NetworkCheck:
             self.network = replace(self.stated, runtime=facts.runtime)
             self.running = as_laid_out(self.network, self.mode)
         network = self.network
-        on_host = estimated(network, self.running, target.gpu, self.mode)
+        on_host, memory = self._add_network(facts, network, self.running)
         estimates = on_host.estimates
-        memory = facts.add_network(network.layers, network.edges, estimates, self.running, on_host, network.operations,
-                                   network.training_keeps)  # fmt: skip
         rules = [rule for rule in self.rulebook.of_networks if first or rule.needs_gpu]
         all_hits, applicable = self._of_layers([rule for rule in rules if rule.scope != "network"], facts, estimates)
         all_hits += self._of_network([rule for rule in rules if rule.scope == "network"], facts)
@@ -213,6 +212,15 @@ class _NetworkCheck:
             network, target.label, target.gpu, self.mode, memory, on_host, total, step_us, details=self.details
         )
         self.networks.append(replace(report, after_waits=promise.leaves_waiting(advised.__contains__)))
+
+    def _add_network(
+        self, facts: TargetFacts, network: Network, running: Sequence[ConvLayer]
+    ) -> tuple[Hosted, MemoryFacts]:
+        """Estimates a network, `running` as the framework lays it out, and adds it to the facts of its target."""
+        on_host = estimated(network, running, facts.gpu, self.mode)
+        memory = facts.add_network(network.layers, network.edges, on_host.estimates, running, on_host,
+                                   network.operations, network.training_keeps)  # fmt: skip
+        return on_host, memory
 
     def _step_at(self, N: int, gpu: Gpu) -> float | None:
         """The whole step with batches of `N`, in us; None where it is not known."""
@@ -307,16 +315,11 @@ class _NetworkCheck:
         network = changed(self.network, found, Members(found.optimum.choices, found.optimum.levers))
         if compiled:
             network = replace(network, runtime=replace(network.runtime, compile=True))
-        running = as_laid_out(network, self.mode)
         then = TargetFacts(
             facts.label, facts.gpu, network.runtime, self.mode, mode_stated=facts.mode_stated, allow=self.allow
         )
-        on_host = estimated(network, running, facts.gpu, self.mode)
-        then.add_network(network.layers, network.edges, on_host.estimates, running, on_host, network.operations,
-                         network.training_keeps)  # fmt: skip
-        rules = [rule for rule in self.rulebook.of_networks if rule.loss == loss]
-        verdict = Evaluator(rules).evaluate(LayerFacts(then, ConvLayer(name=""), None, (), None), connected=False)
-        for flaw in verdict.flaws:
+        self._add_network(then, network, as_laid_out(network, self.mode))
+        for flaw in _evaluated([rule for rule in self.rulebook.of_networks if rule.loss == loss], then).flaws:
             message = Text("with the rest done, {what}", what=flaw.message)
             return self._hit(replace(flaw, message=message, join_message=message), None, then, keep=False)
         return None
@@ -362,7 +365,7 @@ class _NetworkCheck:
         """The hits of the rules on whole networks."""
         if not self.network.layers:
             return []
-        verdict = Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
+        verdict = _evaluated(rules, facts)
         self._skip(verdict, None)
         return [self._hit(flaw, None, facts) for flaw in verdict.flaws]
 
@@ -478,6 +481,11 @@ class _NetworkCheck:
         """Whether the versions at fault are those of this machine, which may not be the one with the GPU."""
         at_fault = [name for name in VERSIONS if f"runtime.{name}" in hit.flaw.places]
         return bool(at_fault) and all(INSTALLED in self.network.origins.get(name, "") for name in at_fault)
+
+
+def _evaluated(rules: Sequence[Rule], facts: TargetFacts) -> Evaluation:
+    """The rules on whole networks, evaluated."""
+    return Evaluator(rules).evaluate(LayerFacts(facts, ConvLayer(name=""), None, (), None), connected=False)
 
 
 def _held_groups(hits: Sequence[Hit], known_hits: Sequence[Hit]) -> set[tuple[str, int]]:

@@ -103,14 +103,14 @@ def is_first(source: ValueOrigin | None) -> bool:
 
 Shape = tuple[int | None, ...]  # of a tensor, the batch first; None where a size is unknown
 # The axis of a tensor's channels; or two, while a shuffle is under way: that of equal parts of them, and that in each.
-Place = int | tuple[int, int]
+ChannelPlace = int | tuple[int, int]
 
 
 class Effect(Struct, frozen=True):
     """What an operator of any format does to feature maps; `axis` is that of the channels in what it writes."""
 
     kind: OperationKind
-    axis: Place = 1
+    axis: ChannelPlace = 1
     factor: int = 1
     groups: int = 1
 
@@ -346,7 +346,7 @@ def one_element(before: Shape, after: Shape, axis: int) -> int | None:
     return wide[0] if len(wide) == 1 and after[wide[0]] == C and wide[0] in (1, len(after) - 1) else None
 
 
-def sizes_of(shape: Shape | None, axis: Place) -> dict[str, Any]:
+def sizes_of(shape: Shape | None, axis: ChannelPlace) -> dict[str, Any]:
     """C, D, H, W and `dims` of a tensor; a vector for each image counts as a map of one element."""
     if shape is None or (isinstance(axis, int) and not 0 < axis < len(shape)):
         return {"D": None}
@@ -357,7 +357,7 @@ def sizes_of(shape: Shape | None, axis: Place) -> dict[str, Any]:
     return {"C": C, "D": D, "H": H, "W": W, "dims": len(space) or 2}
 
 
-def channels_second(shape: Shape, place: Place) -> Shape:
+def channels_second(shape: Shape, place: ChannelPlace) -> Shape:
     """The sizes with that of the channels, which are at `place`, behind the batch."""
     if place == 1:
         return shape
@@ -376,7 +376,7 @@ def parted(before: Shape, after: Shape) -> Effect | None:
     return Effect("identity" if whole == before else "resize", (1, 2)) if whole[1] == before[1] else None
 
 
-def moved_by(place: Place, order: Sequence[int]) -> Place | None:
+def moved_by(place: ChannelPlace, order: Sequence[int]) -> ChannelPlace | None:
     """Where a permutation that moves the channels alone puts them: behind the batch, or on the last axis.
 
     Two axes of channels may change places. None where it moves other axes, or does not know them.

@@ -14,11 +14,11 @@ from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
 from convlint.readers.operations import (
     NAMED,
+    ChannelPlace,
     ConvFlow,
     ConvOutput,
     Effect,
     Operations,
-    Place,
     Shape,
     ValueOrigin,
     flattens,
@@ -171,7 +171,7 @@ class Map(NamedTuple):
     """
 
     operation: int
-    place: Place
+    place: ChannelPlace
     composed: bool = False
 
 

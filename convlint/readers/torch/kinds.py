@@ -11,8 +11,8 @@ from msgspec.structs import replace
 from convlint.model.network import BATCH_NORMS, PROMOTED, SPLITS, OperationKind, Work, WorkKind
 from convlint.readers.operations import (
     WITH_WEIGHTS,
+    ChannelPlace,
     Effect,
-    Place,
     Shape,
     channels_second,
     elements,
@@ -121,7 +121,7 @@ class OperatorCall(NamedTuple):
     at: int
     written: Shape
     argument: Callable[[str], Any]
-    axes: Sequence[Place]
+    axes: Sequence[ChannelPlace]
 
     @property
     def are_last(self) -> bool:

@@ -16,9 +16,9 @@ from convlint.model.network import Edge, Operation, Work, unique_name
 from convlint.readers.bounded_json import MOST_READS, MOST_SIZE
 from convlint.readers.operations import (
     NAMED,
+    ChannelPlace,
     ConvOutput,
     Effect,
-    Place,
     Shape,
     ValueOrigin,
     axis_fields,
@@ -232,7 +232,7 @@ class TracedOperations:
         self.whole = True  # the work of each is known
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
-        self._axes: list[Place] = []  # where each tensor has its channels
+        self._axes: list[ChannelPlace] = []  # where each tensor has its channels
         self._number_of: dict[Hashable, int] = {}
         # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
         # becomes an operation when it first is.

@@ -220,7 +220,7 @@ class Root(NamedTuple):
         return place is not None and place[0] == self.path and place[1] in self.lines
 
 
-class Built(Struct, eq=False):
+class Construction(Struct, eq=False):
     """A convolution that a root constructs: the condition, and the tests of each way that leads to it."""
 
     layer: Convolution
@@ -229,11 +229,11 @@ class Built(Struct, eq=False):
     one_of_kinds: bool = False  # which nothing runs, as nobody knows which of them it is
 
 
-def _built(recorded: Iterable[Recorded]) -> list[Built]:
-    built: dict[int, Built] = {}
+def _constructions(recorded: Iterable[Recorded]) -> list[Construction]:
+    built: dict[int, Construction] = {}
     for record in recorded:
         condition = in_words(record.conditions)
-        here = built.setdefault(id(record.thing.layer), Built(record.thing.layer, condition))
+        here = built.setdefault(id(record.thing.layer), Construction(record.thing.layer, condition))
         here.condition = _either((here.condition, condition))
         here.one_of_kinds = here.one_of_kinds or any(isinstance(test, KindTest) for test in record.conditions)
         if len(here.ways) < _MOST_ALTERNATIVES:
@@ -265,8 +265,8 @@ class Seen(Struct, eq=False):
     counts: bool = False  # whether some root constructs it in any case, or under tests that callers may pass
     declined: bool = False  # whether the defaults of a root decide against it in code that the root calls
 
-    def built(self, here: Built, root: Root) -> None:
-        """Take the condition under which a root constructs it, if no other root knows more."""
+    def take_condition(self, here: Construction, root: Root) -> None:
+        """Take that under which a root constructs it, if no other root knows more."""
         certainty, condition = root.certainty, here.condition
         if (certainty != "stated", bool(condition)) < (self.certainty != "stated", bool(self.condition)):
             self.certainty, self.condition, self.root = certainty, condition, root.name
@@ -310,7 +310,7 @@ class Gathering:
         Return whether it is known of each layer what holds or reads it: not of one in a list of unknown items.
         """
         records = defaultdict(list, grouped((record.thing.what, record) for record in recorded))
-        built = _built(records["constructed"])
+        built = _constructions(records["constructed"])
         superseded = {id(record.thing.before) for record in records["constructed"]}
         escaped = {id(record.thing.layer) for record in records["escaped"]}
         loads = {id(record.thing.layer): record.thing.at for record in records["loaded"] if _has_published(record)}
@@ -329,7 +329,7 @@ class Gathering:
                 continue
             first = Seen(layer, root.certainty, here.condition, root.name, self.from_image)
             seen = self.seen.setdefault((key, root.path), first)
-            seen.built(here, root)
+            seen.take_condition(here, root)
             self._count(seen, here, root)
             seen.loaded_at = seen.loaded_at or loads.get(key)
             kept = uses or held or not judges or here.condition or key in escaped
@@ -348,7 +348,7 @@ class Gathering:
             self._by_defaults = {here.layer.place.node for here in built}
         return followed
 
-    def _count(self, seen: Seen, here: Built, root: Root) -> None:
+    def _count(self, seen: Seen, here: Construction, root: Root) -> None:
         """Note whether a root constructs a convolution in any case, or under tests that its callers may pass."""
         if not here.condition:
             seen.counts = True
@@ -358,7 +358,9 @@ class Gathering:
             else:
                 self._up_to_defaults.append(seen)
 
-    def _opinion(self, here: Built, uses: list[ConvRun], opinions: list[Opinion], root: Root, escaped: bool) -> Opinion:
+    def _opinion(
+        self, here: Construction, uses: list[ConvRun], opinions: list[Opinion], root: Root, escaped: bool
+    ) -> Opinion:
         """Whether a norm follows a convolution of a root, where its runs or what is near it say `opinions`."""
         place, stated = here.layer.place, root.certainty == "stated"
         if stated and any(reader.kind == "parameter" for use in uses for reader in use.writes.readers):
