@@ -66,6 +66,7 @@ def device(name: str, capability: str, sms: int, memory_gib: float) -> Device:
         ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "12.0", 188, 95.6, "rtx-pro-6000-blackwell"),
         ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "12.0", 188, 95.6, "rtx-pro-6000-max-q"),
         ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "12.0", 188, 95.6, "rtx-pro-6000-server"),
+        ("NVIDIA RTX PRO 4000 Blackwell", "12.0", 70, 23.9, "rtx-pro-4000-blackwell"),
         ("NVIDIA GB10", "12.1", 48, 119.7, "gb10"),
         ("NVIDIA Thor", "11.0", 20, 122.6, "jetson-agx-thor"),
         ("Orin", "8.7", 8, 15.2, "jetson-orin-nx-16gb"),
