@@ -340,7 +340,7 @@ def reshaped(before: Shape, after: Shape, axis: int) -> int | None:
     It keeps them behind the batch or on the last axis, or adds and removes axes of one element alone. One channel has
     to be the only axis of one element: any other may stand in its place.
     """
-    if before == after:
+    if before == after and None not in before[1:]:
         return axis
     if before[axis : axis + 1] == (1,) and not before[1:].count(1) == after[1:].count(1) == 1:
         return None

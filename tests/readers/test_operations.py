@@ -115,6 +115,7 @@ def test_sizes_of_tensors(shape: Shape | None, axis: int, expected: tuple[int | 
         ((8, 1, 4, 4), (8, 1, 16), 1, 1),
         ((8, 1, 1, 4), (8, 1, 4), 1, None),
         ((8, 1, 1, 4), (8, 1, 1, 4), 2, 2),
+        ((8, None, None), (8, None, None), 2, None),
         ((8, 4, 1, 4), (8, 4, 4, 1), 2, None),  # one channel is no different from a place
         ((8, None), (8, None, 1, 1), 1, None),
         ((8, 12), (12, 8), 1, None),
