@@ -222,7 +222,7 @@ def _viewed(_: str, call: OperatorCall) -> Effect:
     if before == after and call.different == 1:
         return Effect("identity", place)
     moved = reshaped(before, after, place)
-    if moved is not None:
+    if moved is not None and all(axis == moved for axis in call.axes[1:]):  # as those of what gives the sizes
         return Effect("resize", moved)
     if call.different > 1 or before[0] != after[0]:
         return OPAQUE

@@ -216,6 +216,7 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "index": (lambda x, _: x[:, torch.arange(4, device=x.device)], "reshape"),
     "norm_by_activations": (lambda x, y: F.batch_norm(x, y[0, :, 0, 0], y[0, :, 1, 1]), "batchnorm"),
     "other_rank": (lambda x, y: x + y[0], "reshape"),
+    "sizes_of_a_turned_tensor": (lambda x, y: x.reshape_as(y.transpose(1, 2)), "reshape"),
     "spread_by_a_constant": (lambda x, _: x[:, :1] + torch.ones(C, 1, 1, device=x.device), "reshape"),
     "grid_sample": (lambda x, _: F.grid_sample(x, torch.ones_like(x[..., :2]), align_corners=True), "reshape"),
 }  # fmt: skip
