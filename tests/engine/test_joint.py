@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from mended_specs import network_of
 from msgspec.structs import replace
 from promised import RULEBOOK, followed, promised, without
 from random_networks import chain, tangle
@@ -254,6 +255,29 @@ def test_the_step_that_is_promised_is_that_of_the_changed_network(name: str, mod
     wanted = promise.step_us(*best(promise), compiled=False)
     assert after.step.time_us == pytest.approx(wanted, rel=0.01)
     assert wanted < now.step.time_us
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_promised_step_has_products_as_large_as_those_of_the_changed_network(compiled: bool) -> None:
+    """What reads a wider tensor multiplies more, and hands on as much as before."""
+    network = network_of(
+        """
+  - { name: a, C: 64, K: 130 }
+  - { name: act, op: relu }
+  - { name: mix, op: linear, C: 256 }
+  - { name: gate, op: gelu }
+  - { name: gap, op: global_pool }
+  - { name: fc, op: linear, C: 1000 }
+""",
+        top="runtime: { framework: pytorch }\n",
+        defaults="N: 64, H: 56, W: 56, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC",
+    )
+    _, promise = promised(network)
+    after = followed(network, promise)
+    assert after.layers[0].K == 136
+    runtime = replace(after.runtime, compile=compiled)
+    (then,) = promised(replace(after, runtime=runtime))[0].networks
+    assert promise.step_us(*best(promise), compiled=compiled) == pytest.approx(then.step.time_us)
 
 
 def best(promise: Promise) -> tuple[Choices, Levers]:
