@@ -211,6 +211,17 @@ def test_where_the_host_sets_the_pace_nothing_is_promised() -> None:
     assert (promise.optimum.choices, promise.optimum.levers) == ({}, {})
 
 
+def test_shares_add_up_where_wider_maps_leave_less_of_the_host() -> None:
+    """What follows wider convolutions keeps the GPU busy for longer, and these wait for less of the host."""
+    network = resnet50(BAD, N=128, dtype="fp16", layout="NCHW", runtime=Runtime(framework="pytorch"))
+    result, promise = promised(network, "h100")
+    (now,) = result.networks
+    (after,) = promised(followed(network, promise), "h100")[0].networks
+    assert now.times.after_us == pytest.approx(after.times.time_us)
+    lost = [finding.lost_us or 0.0 for finding in result.findings if finding.advised]
+    assert sum(lost) == pytest.approx(now.times.time_us - now.times.after_us)
+
+
 def test_what_no_file_states_is_no_part_of_what_is_written() -> None:
     """A copy that an operation of the user's code makes is saved by whoever changes that."""
     net = Wiring(C=64, N=32, size=56)
