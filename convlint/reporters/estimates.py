@@ -403,9 +403,9 @@ class _EstimatePage(ink.Page):
         labels = [f"  {self.paint('strong', head)}{' ' * (block - ink.columns(head))}" for head in heads]
         self.lines.append(" " * left + "".join(labels))
         titles = f"  {'time':>8} {'':1} {'share':>6}" + " " * (block - 17)
-        self.lines.append(self.paint("faint", "layer".ljust(left) + titles * len(targets)))
+        self.lines.append(self.paint("faint", ("layer".ljust(left) + titles * len(targets)).rstrip()))
         titles = f"  {'time':>8} {'TFLOPS':>7}  {'bound':<7}"
-        self.lines.append(self.paint("faint", "  pass   GEMM".ljust(left) + titles * len(targets)))
+        self.lines.append(self.paint("faint", ("  pass   GEMM".ljust(left) + titles * len(targets)).rstrip()))
         self._path = None
         for entry in self.report.layers:
             self._file(entry)
