@@ -45,6 +45,7 @@ class PlanStep(Struct, frozen=True, kw_only=True):
     parameters: str
     flops: str
     width: float
+    whole: str = ""  # the whole step afterwards, where that is known
 
 
 class PlanView(Struct, frozen=True, kw_only=True):
@@ -251,6 +252,7 @@ def _plan_step(plan: NetworkPlan, says: str, before: State, after: State) -> Pla
         grade=after.grade or "",
         parameters=percent(before.parameters, after.parameters),
         flops=percent(before.flops, after.flops),
+        whole="" if after.step_us is None else duration(after.step_us),
         width=round(BAR * after.time_us / plan.now.time_us, 1) if plan.now.time_us > 0 else 0.0,
     )
 
