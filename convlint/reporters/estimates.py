@@ -126,7 +126,7 @@ def closing_lines(report: Report, totals: Totals, page: ink.Page) -> list[str]:
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in ink.wrap(shares, page.width - 2)]
-        for text in () if total.whole is None else words.step_lines(total.whole):
+        for text in () if total.whole is None else words.step_lines(total.whole, judged=False):
             lines += [f"  {line}" for line in ink.wrap(page.shown(text), page.width - 2)]
     if len(totals) > 1:
         lines.append("")
