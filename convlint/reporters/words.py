@@ -499,9 +499,9 @@ def step_notes(report: Report) -> list[str]:
         step = network.step
         where = say(" of {path}", path=clean_path(path)) if _several(report) else ""
         if step is not None and step.autocast_assumed:
-            notes.append(
-                say("step{where}: 16 bits are taken for autocast; else --runtime mixed_precision=false", where=where)
-            )
+            text = say("step{where}: 16-bit training is taken to run under autocast; if not: {setting}", where=where,
+                       setting="--runtime mixed_precision=false")  # fmt: skip
+            notes.append(text)
         if step is None or not step.unpriced:
             continue
         recorded = network.recorded
