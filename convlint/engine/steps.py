@@ -158,7 +158,10 @@ def changed(network: Network, promise: FoundSteps, members: Members) -> Network:
         index for index, pair in enumerate(zip(network.layers, layers, strict=True))
         if pair[0].layout != pair[1].layout or pair[0].copies_input != pair[1].copies_input
     }  # fmt: skip
-    edges = tuple(_after(edge, network, layers, is_laid_out=edge.consumer in laid_out) for edge in network.edges)
+    edges = tuple(
+        _after(edge, network, layers, is_laid_out=not laid_out.isdisjoint((edge.consumer, *edge.producers)))
+        for edge in network.edges
+    )
     after = replace(network, layers=tuple(layers), edges=edges, runtime=setting.runtime)
     return coupling.widened(after, members.levers.values())
 

@@ -98,6 +98,19 @@ def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
     assert finding.fix.describe.endswith(", but NCHW stays in conv1")
 
 
+def test_a_layer_that_keeps_its_layout_copies_what_its_producer_writes_in_another() -> None:
+    """That nothing is copied between them is said of the layouts as they are."""
+    net = Wiring(C=256, N=64, size=56, layout="NCHW")
+    x = net.conv(net.conv(net.image, 256), 256, 3, groups=8)
+    network = net.network(net.conv(x, 256))
+    network = replace(network, edges=tuple(replace(edge, copied=False) for edge in network.edges))
+    result, promise = promised(network, "a100")
+    after = followed(network, promise)
+    assert [layer.layout for layer in after.layers] == ["NHWC", "NCHW", "NHWC"]
+    (then,) = promised(after, "a100")[0].networks
+    assert then.times.time_us == pytest.approx(result.networks[0].times.after_us)
+
+
 def test_groups_take_the_whole_network_to_nchw_where_copies_cost_more() -> None:
     """The words speak of the slow layers alone; the finding changes all."""
     net = Wiring(C=128, N=64, size=28)
