@@ -696,17 +696,24 @@ def batch_notes(report: Report) -> list[str]:
 
 
 def layout_notes(report: Report) -> list[str]:
-    """Which networks state no layout, if not all of them, and what they are priced as."""
-    paths = list(dict.fromkeys(network.path for network in report.networks if network.layout_assumed))
-    where = ""
-    if paths and len(paths) < len({network.path for network in report.networks}):
-        first, more = clean_path(paths[0]), len(paths) - 1
-        where = say(" of {path} and {count} more", path=first, count=more) if more else say(" of {path}", path=first)
-    note = say(
-        "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked",
-        where=where,
-    )
-    return [note] if paths else []
+    """Which networks state no layout, or one that need not run, if not all of them; and what they are priced as."""
+    assumed = dict.fromkeys(network.path for network in report.networks if network.layout_assumed)
+    notes = []
+    for keras in (False, True):
+        paths = [path for path in assumed if path.endswith(".keras") is keras]
+        where = ""
+        if paths and len(paths) < len({network.path for network in report.networks}):
+            first, more = clean_path(paths[0]), len(paths) - 1
+            where = (
+                say(" of {path} and {count} more", path=first, count=more) if more else say(" of {path}", path=first)
+            )
+        note = (
+            "layout{where}: priced as NHWC, as TensorFlow and JAX choose; in PyTorch channels_first is --layout NCHW"
+            if keras
+            else "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked"
+        )
+        notes += [say(note, where=where)] if paths else []
+    return notes
 
 
 def batch_note(sizes: str, path: str = "") -> str:
