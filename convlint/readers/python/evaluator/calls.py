@@ -16,7 +16,9 @@ from convlint.readers.python.evaluator.statements import Code, is_wrapper
 from convlint.readers.python.evaluator.values import (
     DICTS,
     ENUMS,
+    FROM_ENVIRONMENT,
     NONE,
+    RECORD_BASES,
     Class,
     Const,
     Function,
@@ -52,8 +54,8 @@ _LASTING = (Instance, Function, Class, Module)
 # Packages whose functions read their arguments and change none of them
 _HARMLESS = frozenset({"logging", "warnings", "logger", "os", "sys", "time", "re", "json", "numpy", "np", "random"})
 _TUPLE, _LINEN = "typing.NamedTuple", "flax.linen.Module"
-_MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module")  # bases that make records of their classes
-_PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"})
+_MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module", *RECORD_BASES)  # bases that make records of their classes
+_PLAIN = RECORD_BASES | {"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"}
 _NAMES = ("__name__", "__qualname__")
 _LITERALS = (ast.Constant, ast.UnaryOp)
 _NOWHERE = 10**9  # the position of a parameter that is given by its name alone
@@ -519,15 +521,9 @@ class Calls:
         inherited = next((base.fields for base in parents if base.fields is not None), None)
         by_base = derives(cls, _MAKES_FIELDS)
         if is_record or by_base or inherited is not None:
-            own = [
-                statement.target.id
-                for statement in cls.node.body
-                if isinstance(statement, ast.AnnAssign)
-                and isinstance(statement.target, ast.Name)
-                and "ClassVar" not in ast.dump(statement.annotation)[:200]
-            ]
             before = inherited or []
-            cls.fields = [*before, *(name for name in own if name not in before)] if is_record or by_base else before
+            own = names_of.annotated(cls.node) if is_record or by_base else []
+            cls.fields = [*before, *(name for name in own if name not in before)]
         if self.is_enum(cls):
             for name, value in list(cls.namespace.items()):
                 if not name.startswith("_") and not isinstance(value, Function):
@@ -692,6 +688,8 @@ class Calls:
         elif base and not machine.library.initialize(machine, instance, base, call):
             machine.give_away(call.values)
             machine.heap.edit(instance).complete = False
+            for name in call.keywords:  # which may replace the value that the class has
+                machine.heap.put(instance, name, unknown("call"))
 
     def _create(self, cls: Class, call: LibraryCall) -> Value:
         """Return the result of `cls(...)`, which a metaclass of the source may define."""
@@ -776,9 +774,11 @@ class Calls:
         machine = self.machine
         fields = cls.fields or []
         given = call.keywords | dict(zip(fields, call.args, strict=False))
+        validated = names_of.validated((base.node for base in cls.order or () if isinstance(base, Class)), fields)
+        elsewhere = "config" if derives(cls, FROM_ENVIRONMENT) else "" if call.exact else "caller"
         for name in fields:
-            value = given.get(name) or (self._field_default(cls, name, call.node) if call.exact else unknown("caller"))
-            machine.heap.put(instance, name, value)
+            default = unknown(elsewhere) if elsewhere else self._field_default(cls, name, call.node)
+            machine.heap.put(instance, name, unknown("call") if name in validated else given.get(name) or default)
         names = ("__post_init__", "setup") if derives(cls, (_LINEN,)) else ("__post_init__",)
         for name in names:
             if (after := self.method_of(instance, name)) is not None:

@@ -34,6 +34,7 @@ from convlint.readers.python.evaluator.paths import (
 )
 from convlint.readers.python.evaluator.values import (
     NONE,
+    RECORD_MAKERS,
     Class,
     Const,
     Function,
@@ -62,7 +63,6 @@ _KINDS = {
     "functools.cached_property": "property", "torch.jit.unused": "", "abc.abstractproperty": "property",
 }  # fmt: skip
 _EXITS = frozenset({"sys.exit", "os._exit", "exit", "quit"})
-_RECORDS = frozenset({"dataclasses.dataclass", "attr.s", "attrs.define", "attr.dataclass", "attr.attrs"})
 
 
 class BodyCompiler(Compiler):
@@ -696,6 +696,7 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
     bases = [compiler.expression(base) for base in node.bases if not isinstance(base, ast.Starred)]
     keywords = {keyword.arg: compiler.expression(keyword.value) for keyword in node.keywords if keyword.arg is not None}
     decorators = [(compiler.expression(decorator), decorator) for decorator in reversed(node.decorator_list)]
+    makers = [compiler.expression(getattr(decorator, "func", decorator)) for decorator in node.decorator_list]
     put = compiler.store_name(node.name)
     # A class body has no local variables in the sense of a function: names are looked up as in a module.
     inner = BodyCompiler(compiler.file)
@@ -716,7 +717,7 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
         for member in cls.namespace.values():
             if isinstance(member, Function) and member.owner is None:
                 member.owner = cls
-        is_record = any(isinstance(made := make(scope), Name) and made.name in _RECORDS for make, _ in decorators)
+        is_record = any(isinstance(maker := make(scope), Name) and maker.name in RECORD_MAKERS for make in makers)
         machine.calls.finish_class(cls, is_record=is_record)
         above, _ = machine.calls.find(cls, "__init_subclass__", cls)
         if isinstance(above, Function):

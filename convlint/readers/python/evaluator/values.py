@@ -472,6 +472,18 @@ def derives(cls: Class, bases: Collection[str]) -> bool:
     return any(isinstance(base, Name) and base.name in bases for base in cls.order or ())
 
 
+# Decorators and bases that make the `__init__` of a class from its annotated names, and default values of those
+RECORD_MAKERS = frozenset({
+    "dataclasses.dataclass", "attr.s", "attr.attrs", "attr.dataclass", "attr.define", "attr.frozen", "attr.mutable",
+    "attrs.define", "attrs.frozen", "attrs.mutable", "pydantic.dataclasses.dataclass", "flax.struct.dataclass",
+    "chex.dataclass",
+})  # fmt: skip
+FROM_ENVIRONMENT = frozenset({"pydantic_settings.BaseSettings", "pydantic.BaseSettings"})
+RECORD_BASES = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "msgspec.Struct", "sqlmodel.SQLModel"})
+RECORD_BASES |= FROM_ENVIRONMENT
+FIELDS = (
+    "dataclasses.field", "attr.ib", "attr.field", "attrs.field", "pydantic.Field", "msgspec.field", "flax.struct.field",
+)  # fmt: skip
 ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
 _OF_PLAIN_VALUES = frozenset({"builtins.int", "builtins.str", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag"})
 
