@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from itertools import accumulate
 
 from msgspec.structs import replace
 
@@ -264,6 +265,8 @@ class Runs(Library):
         if isinstance(node, ast.ImportFrom):
             module, level = node.module or "", node.level
             names = [module, *(f"{module}.{name}".lstrip(".") for name in names)]
+        # The packages above a module run before it.
+        names = [part for name in names for part in accumulate(name.split("."), "{}.{}".format)]
         yield from filter(None, (resolve(name, path, level) for name in names))
 
     def escapes(self, machine: Machine, value: Value, why: str = "call") -> None:  # noqa: ARG002

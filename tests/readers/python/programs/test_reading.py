@@ -43,6 +43,15 @@ class TestConflict:
                 "torch.backends.cudnn.benchmark = True\n",
                 (2, 3),
             ),
+            (  # the Trainer sets flags of its own
+                "from lightning.pytorch import Trainer\nTrainer(benchmark=True, deterministic=True).fit(train)\n",
+                (2, 2),
+            ),
+            (
+                "import pytorch_lightning as pl\ntorch.backends.cudnn.benchmark = True\n"
+                "pl.Trainer(\n    deterministic='warn',\n    benchmark=True,\n).fit(train)\n",
+                (3, 2),
+            ),
             (  # a process of its own inherits no settings, but has both
                 "def work(gpu):\n    if args.seed is not None:\n        torch.backends.cudnn.deterministic = True\n"
                 "    torch.backends.cudnn.benchmark = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
@@ -58,6 +67,11 @@ class TestConflict:
         "body",
         [
             "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = False\n",
+            # Lightning's Trainer switches the search off where it is to be deterministic
+            "torch.backends.cudnn.deterministic = torch.backends.cudnn.benchmark = True\nimport lightning\n"
+            "lightning.Trainer(deterministic=True).fit(train)\n",
+            "import lightning\nlightning.Trainer(benchmark=True, deterministic=False).fit(train)\n",
+            "import lightning\nlightning.Trainer(benchmark=args.fast, deterministic=True).fit(train)\n",
             "torch.backends.cudnn.benchmark = True\n"
             "if args.seed:\n    torch.backends.cudnn.deterministic = True\n"
             "    torch.backends.cudnn.benchmark = False\n",
@@ -229,7 +243,7 @@ class TestFlags:
             ("from monai.utils import set_determinism\nset_determinism(1)\n", False, True, True),
             ("from monai.utils import set_determinism\nset_determinism(seed=args.s)\n", None, None, True),
             ("from monai.utils import set_determinism\nset_determinism(1, additional_settings=f)\n", None, None, True),
-            ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", None, None, False),
+            ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", True, None, False),
             ("from fancy_training import setup\nsetup()\n", None, None, False),
             ("import importlib\nm = importlib.import_module('models.' + args.m)\n", None, None, False),
             ("from .missing import x\n", None, None, False),
@@ -250,6 +264,19 @@ class TestFlags:
             ("torch.backends.cudnn.allow_tf32 = False\n", False),
             ("torch.backends.cudnn.conv.fp32_precision = 'ieee'\n", False),
             ("torch.backends.fp32_precision = 'ieee'\n", False),
+            # the more special one decides, in whatever order they stand
+            ("torch.backends.fp32_precision = 'ieee'\ntorch.backends.cudnn.conv.fp32_precision = 'tf32'\n", True),
+            ("torch.backends.cudnn.conv.fp32_precision = 'ieee'\ntorch.backends.fp32_precision = 'tf32'\n", False),
+            ("torch.backends.cudnn.fp32_precision = 'tf32'\ntorch.backends.fp32_precision = 'ieee'\n", True),
+            ("torch.backends.cudnn.rnn.fp32_precision = 'ieee'\n", None),
+            (
+                "if args.exact:\n    torch.backends.cudnn.conv.fp32_precision = 'ieee'\n"
+                "torch.backends.fp32_precision = 'tf32'\n",
+                None,
+            ),
+            ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '0'\n", False),
+            ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '0'\ntorch.backends.cudnn.allow_tf32 = True\n", False),
+            ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '1'\n", None),
             ("torch.backends.cudnn.allow_tf32 = True\n", True),
             ("if args.exact:\n    torch.backends.cudnn.allow_tf32 = False\n", None),
             ("torch.backends.cuda.matmul.allow_tf32 = False\n", None),
@@ -370,6 +397,19 @@ def test_what_an_imported_file_does_below_its_guard_is_not_run(tmp_path: Path) -
         found = programs(folder, {"train.py": text, "evaluate.py": code if name == "function" else test + code})
         conflict = next(each.conflict for each in found if each.path == "train.py")
         assert conflict is not None, name
+
+
+def test_an_import_runs_the_packages_above_a_module(tmp_path: Path) -> None:
+    sets = "import torch\ntorch.backends.cudnn.benchmark = True\n"
+    run = "from lab.deep.loop import train\nimport torch\ntorch.backends.cudnn.deterministic = True\n" + GUARD
+    found = program(
+        tmp_path, {"run.py": run, "lab/__init__.py": sets, "lab/deep/__init__.py": "", "lab/deep/loop.py": LOOP}
+    )
+    assert found.conflict is not None
+    assert [(setting.at.path, setting.certain) for setting in found.settings] == [
+        ("lab/__init__.py", True),
+        ("run.py", True),
+    ]
 
 
 def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path: Path) -> None:
