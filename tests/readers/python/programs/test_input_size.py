@@ -223,6 +223,29 @@ for image, label in DataLoader(data, batch_size=8):
             False,
             ["collate_fn makes lists"],
         ),
+        *(
+            (
+                f"def collate(batch):\n    a, b = zip(*batch)\n    {body}\n"
+                "from torch.nn.utils.rnn import pad_sequence\n"
+                "data = datasets.CocoDetection('d', 'a')\nloader = DataLoader(data, collate_fn=collate)",
+                fixed,
+                words,
+            )
+            for body, fixed, words in (
+                ("return list(a), list(b)", False, ["collate_fn makes lists"]),
+                ("return a, b", False, ["collate_fn makes lists"]),
+                ("return torch.stack(a), list(b)", None, []),
+                (
+                    "return pad_sequence(a, batch_first=True), torch.tensor([len(x) for x in a]), b",
+                    False,
+                    ["collate_fn pads to the longest item"],
+                ),
+                # the images may have one size beside texts that have not
+                ("return torch.stack(a), pad_sequence(b)", None, []),
+                ("return F.pad(pad_sequence(a), (0, 9)), b", None, []),
+                ("return sizes.fit(a), list(b)", None, []),
+            )
+        ),
         (
             "data = datasets.CIFAR10('d')\nother = datasets.ImageFolder('x')",
             None,
