@@ -198,8 +198,21 @@ class Runs(Library):
         for function in machine.scripts(entry):
             recorded += machine.run_root(function, defaults=False).recorded
             whole = whole and machine.steps >= 0
+        for function in self._commands(files):
+            how = f"{SPAWNED}{function.file.path}:{function.node.lineno}"
+            records = machine.run_root(function, defaults=False).recorded
+            recorded += [replace(record, conditions=(how, *record.conditions)) for record in records]
+            whole = whole and machine.steps >= 0
         machine.reset(machine.heap.base)
         return once(map(_event, recorded)), whole and machine.modules.unfinished.isdisjoint(files)
+
+    def _commands(self, files: Iterable[str]) -> Iterator[Function]:
+        """Yield the functions of which a command line runs one, as far as they may lead to a setting."""
+        for command in (part for path in files for part in self._relevant.reach.segments(path) if part.is_command):
+            scope = self.machine.run_module(command.path)
+            function = scope.variables.get(command.name) if scope is not None else None
+            if isinstance(function, Function) and not self._relevant.skips(function):
+                yield function
 
     def _record(self, machine: Machine, sets: Iterable[Set], at: Location) -> bool:
         events = [Event(name, _plain(value), at) for name, value in sets]

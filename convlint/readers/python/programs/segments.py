@@ -32,9 +32,11 @@ _CONTINUED = (b")", b"]", b"}", b"#", b'"', b"'")
 # Words of decorators that register a function nowhere
 _PLAIN = {
     b"no_grad", b"inference_mode", b"staticmethod", b"classmethod", b"property", b"lru_cache", b"cache", b"wraps",
-    b"main", b"command", b"option", b"dataclass", b"contextmanager", b"jit", b"script", b"abstractmethod", b"overload",
+    b"main", b"option", b"dataclass", b"contextmanager", b"jit", b"script", b"abstractmethod", b"overload",
     b"cached_property", b"deprecated", b"torch", b"click", b"hydra", b"functools", b"abc", b"setter",
 }  # fmt: skip
+# A decorator that registers one of the commands of a command line, as of click and typer
+_COMMAND = re.compile(rb"@(?!click\b|typer\b)[\w.]+\.command\b")
 Kind = Literal["module", "class", "function"]
 Result = TypeVar("Result")
 
@@ -94,6 +96,11 @@ class Segment:
     def handed_over(self) -> bool:
         """Whether a decorator may have put it into a registry, from which it is called without its name."""
         return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
+
+    @property
+    def is_command(self) -> bool:
+        """Whether a command line may run it as one of its commands."""
+        return self.kind == "function" and not self.cls and any(map(_COMMAND.search, self.decorators))
 
     def calls_own(self, name: bytes) -> bool:
         """Whether a name that its file defines means that: it imports nothing itself, and asks no object for it."""

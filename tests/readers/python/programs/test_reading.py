@@ -399,6 +399,32 @@ def test_what_an_imported_file_does_below_its_guard_is_not_run(tmp_path: Path) -
         assert conflict is not None, name
 
 
+DETERMINISTIC, TUNED = "    torch.use_deterministic_algorithms(True)\n", "    torch.backends.cudnn.benchmark = True\n"
+
+
+@pytest.mark.parametrize(
+    ("commands", "conflict", "benchmark"),
+    [
+        (f"@app.command()\ndef fit():\n{DETERMINISTIC}{TUNED}    train()\n", True, True),
+        (f"@app.command('fit')\n@click.option('-n')\ndef fit(n):\n{TUNED}{DETERMINISTIC}    train()\n", True, True),
+        # one of two commands runs
+        (f"@app.command()\ndef fit():\n{DETERMINISTIC}    train()\n@app.command()\ndef test():\n{TUNED}", False, None),
+        (f"@app.command()\ndef fit():\n    train()\n@app.command()\ndef test():\n{TUNED}{DETERMINISTIC}", True, None),
+    ],
+)
+@pytest.mark.parametrize("makes", ["import typer\napp = typer.Typer()\n", "@click.group()\ndef app():\n    pass\n"])
+def test_commands_of_a_command_line(
+    tmp_path: Path, makes: str, commands: str, conflict: bool, benchmark: bool | None
+) -> None:
+    cli = "import click\nimport torch\nfrom loop import train\n" + makes + commands
+    for files in (
+        {"cli.py": cli + GUARD.replace("train", "app")},
+        {"cli.py": cli, "run.py": "from cli import app\n" + GUARD.replace("train", "app")},
+    ):
+        found = program(tmp_path / str(len(files)), {"loop.py": LOOP, **files})
+        assert (found.conflict is not None, found.cudnn_benchmark) == (conflict, benchmark)
+
+
 def test_an_import_runs_the_packages_above_a_module(tmp_path: Path) -> None:
     sets = "import torch\ntorch.backends.cudnn.benchmark = True\n"
     run = "from lab.deep.loop import train\nimport torch\ntorch.backends.cudnn.deterministic = True\n" + GUARD
