@@ -94,13 +94,19 @@ class Segment:
 
     @cached_property
     def handed_over(self) -> bool:
-        """Whether a decorator may have put it into a registry, from which it is called without its name."""
-        return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
+        """Whether it is called without its name: installed as a command, or put into a registry by a decorator."""
+        return self._is_installed or any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
 
     @property
     def is_command(self) -> bool:
         """Whether a command line may run it as one of its commands."""
-        return self.kind == "function" and not self.cls and any(map(_COMMAND.search, self.decorators))
+        registered = self.kind == "function" and not self.cls and any(map(_COMMAND.search, self.decorators))
+        return registered or self._is_installed
+
+    @property
+    def _is_installed(self) -> bool:
+        installed = self._units.imports.project.commands.get(self.path, ())
+        return self.kind == "function" and not self.cls and self.name in installed
 
     def calls_own(self, name: bytes) -> bool:
         """Whether a name that its file defines means that: it imports nothing itself, and asks no object for it."""

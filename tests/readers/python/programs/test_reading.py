@@ -425,6 +425,64 @@ def test_commands_of_a_command_line(
         assert (found.conflict is not None, found.cudnn_benchmark) == (conflict, benchmark)
 
 
+INSTALLED = '[project]\nname = "net"\n\n[project.scripts]\nnet-train = "net.cli:run"\nother = "click:main"\n'
+
+
+@pytest.mark.parametrize(
+    ("metadata", "files", "conflict", "line"),
+    [
+        (
+            INSTALLED,
+            {"src/net/cli.py": LOOP + f"def run(argv=None):\n{TUNED}{DETERMINISTIC}    train(argv)\n"},
+            True,
+            17,
+        ),
+        (INSTALLED, {"net/cli.py": LOOP + f"def run(argv=None):\n{TUNED}    train(argv)\n"}, False, 17),
+        (
+            INSTALLED.replace("project.scripts", "tool.poetry.scripts"),
+            {
+                "net/cli.py": "import typer\nimport torch\nfrom net.loop import train\nrun = typer.Typer()\n"
+                f"@run.command()\ndef fit():\n{TUNED}{DETERMINISTIC}    train()\n",
+                "net/loop.py": LOOP,
+            },
+            True,
+            4,
+        ),
+    ],
+)
+def test_a_command_that_a_package_installs(
+    tmp_path: Path, metadata: str, files: dict[str, str], conflict: bool, line: int
+) -> None:
+    found = program(tmp_path, {"pyproject.toml": metadata, **files})
+    assert (found.conflict is not None, found.cudnn_benchmark, found.insert_at.line) == (conflict, True, line)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        (INSTALLED, 1),
+        (INSTALLED.replace("cli:run", "cli:train"), 1),
+        (INSTALLED.replace("cli:run", "cli:none"), 0),
+        (INSTALLED.replace("net.cli", "net.other"), 0),
+        ("[project.scripts\n", 0),
+        ("[project]\nscripts = 3\n", 0),
+        ("project = 3 # scripts]\n", 0),
+        ("[project.scripts]\na = 3\nb = 'net'\nc = 'net.cli:'\n", 0),
+    ],
+)
+def test_metadata_that_installs_a_command_or_none(tmp_path: Path, metadata: str, found: int) -> None:
+    files = {"pyproject.toml": metadata, "net/cli.py": LOOP + "def run():\n    train()\n"}
+    assert len(programs(tmp_path, files)) == found
+
+
+def test_an_installed_command_that_a_script_runs_too_is_one_program(tmp_path: Path) -> None:
+    files = {
+        "net/cli.py": LOOP + "def run():\n    train()\n",
+        "net/__main__.py": "from net.cli import run\n" + GUARD.replace("train", "run"),
+    }
+    assert [each.path for each in programs(tmp_path, {"pyproject.toml": INSTALLED, **files})] == ["net/__main__.py"]
+
+
 def test_an_import_runs_the_packages_above_a_module(tmp_path: Path) -> None:
     sets = "import torch\ntorch.backends.cudnn.benchmark = True\n"
     run = "from lab.deep.loop import train\nimport torch\ntorch.backends.cudnn.deterministic = True\n" + GUARD
