@@ -331,7 +331,7 @@ def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
 
 
 AMP = """
-import torch
+import contextlib, torch
 from torch.cuda.amp import autocast
 def step(model, criterion, optimizer, scaler, x, y):
 """
@@ -348,6 +348,20 @@ def step(model, criterion, optimizer, scaler, x, y):
         ("    with autocast():\n        def later():\n            loss.backward()\n", [], []),
         ("    with autocast():\n        with autocast(enabled=False):\n            loss.backward()\n", [], []),
         ("    with other.autocast():\n        loss.backward()\n", [], []),
+        ("    ctx = autocast()\n    with ctx:\n        loss.backward()\n", [7], []),
+        ("    ctx = autocast()\n    with ctx:\n        loss = criterion(model(x), y)\n    loss.backward()\n", [], []),
+        (
+            "    ctx = contextlib.nullcontext() if d == 'cpu' else autocast()\n"
+            "    with ctx:\n        loss.backward()\n",
+            [7],
+            [],
+        ),
+        ("    ctx = contextlib.nullcontext()\n    with ctx:\n        loss.backward()\n", [], []),
+        ("    ctx = autocast()\n    ctx = profile()\n    with ctx:\n        loss.backward()\n", [], []),
+        ("    ctx = autocast() if x else contextlib.nullcontext()\n    with ctx:\n        loss.backward()\n", [], []),
+        ("    self.ctx = autocast()\n    with no_sync(), self.ctx:\n        loss.backward()\n", [7], []),
+        ("    with ctx():\n        loss.backward()\n", [], []),
+        ("    ctx = ctx\n    with ctx:\n        loss.backward()\n", [], []),
         ("    with autocast(x):\n        if x:\n            y\n        else:\n            loss.backward()\n", [], []),
         ("    with autocast(x):\n        if not x:\n            loss.backward()\n", [], []),
         ("    with autocast(x):\n        if y:\n            loss.backward()\n", [7], []),
@@ -387,11 +401,16 @@ def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int
         ("torch.autocast(device.type)", True),
         ("torch.autocast('cpu')", False),
         ("torch.autocast('cuda', torch.float16, False)", False),
+        ("ctx", True),
     ],
 )
 def test_a_program_trains_its_model_in_autocast(tmp_path: Path, block: str, inside: bool) -> None:
     """Also where the call stands in another file."""
-    engine = AMP + f"    with {block}:\n        loss = criterion(model(x), y)\n    loss.backward()\n"
+    engine = (
+        "ctx = contextlib.nullcontext() if 'cpu' in device else autocast()\n"
+        + AMP
+        + f"    with {block}:\n        loss = criterion(model(x), y)\n    loss.backward()\n"
+    )
     train = """
 import torch
 from engine import step

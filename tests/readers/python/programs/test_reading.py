@@ -71,6 +71,11 @@ class TestConflict:
             "torch.backends.cudnn.deterministic = torch.backends.cudnn.benchmark = True\nimport lightning\n"
             "lightning.Trainer(deterministic=True).fit(train)\n",
             "import lightning\nlightning.Trainer(benchmark=True, deterministic=False).fit(train)\n",
+            # who asks first whether results must repeat knows
+            "torch.use_deterministic_algorithms(True)\nif not torch.are_deterministic_algorithms_enabled():\n"
+            "    torch.backends.cudnn.benchmark = True\n",
+            "torch.use_deterministic_algorithms(args.d)\ntorch.backends.cudnn.deterministic = True\n"
+            "if torch.backends.cudnn.deterministic is False:\n    torch.backends.cudnn.benchmark = True\n",
             "import lightning\nlightning.Trainer(benchmark=args.fast, deterministic=True).fit(train)\n",
             "torch.backends.cudnn.benchmark = True\n"
             "if args.seed:\n    torch.backends.cudnn.deterministic = True\n"
