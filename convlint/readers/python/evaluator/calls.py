@@ -37,6 +37,7 @@ from convlint.readers.python.evaluator.values import (
     behind,
     derives,
     order_of,
+    preset,
     reason,
     undecided,
     unknown,
@@ -775,9 +776,10 @@ class Calls:
         fields = cls.fields or []
         given = call.keywords | dict(zip(fields, call.args, strict=False))
         validated = names_of.validated((base.node for base in cls.order or () if isinstance(base, Class)), fields)
-        elsewhere = "config" if derives(cls, FROM_ENVIRONMENT) else "" if call.exact else "caller"
+        from_environment = derives(cls, FROM_ENVIRONMENT)
         for name in fields:
-            default = unknown(elsewhere) if elsewhere else self._field_default(cls, name, call.node)
+            default = self._field_default(cls, name, call.node) if call.exact else unknown("caller")
+            default = preset(default) if from_environment else default
             machine.heap.put(instance, name, unknown("call") if name in validated else given.get(name) or default)
         names = ("__post_init__", "setup") if derives(cls, (_LINEN,)) else ("__post_init__",)
         for name in names:

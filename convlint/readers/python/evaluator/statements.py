@@ -49,9 +49,10 @@ from convlint.readers.python.evaluator.values import (
     all_true,
     any_true,
     defaults_in,
+    preset,
     unknown,
 )
-from convlint.readers.python.source_file import SourceFile, last_name, unparsed
+from convlint.readers.python.source_file import SourceFile, dotted, last_name, unparsed
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -634,6 +635,8 @@ def _around(scope: Scope) -> Scope:
 
 
 def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) -> Value:
+    if dotted(getattr(written, "func", written)) == "gin.configurable":
+        _configure(value.namespace.get("__init__") if isinstance(value, Class) else value)
     if isinstance(decorator, Name):
         if decorator.name in _KINDS and isinstance(value, Function):
             value.kind = _KINDS[decorator.name] or value.kind
@@ -648,6 +651,17 @@ def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) 
         if isinstance(result, (Function, Class, Partial)):
             return result
     return value
+
+
+def _configure(function: Value | None) -> None:
+    """Make the defaults of a function those of options, as a file may say what no caller gives."""
+    if isinstance(function, Function):
+        function.defaults = [_of_option(default) for default in function.defaults]
+        function.kw_defaults = {name: _of_option(default) for name, default in function.kw_defaults.items()}
+
+
+def _of_option(default: Value) -> Value:
+    return preset(default) if isinstance(default, Const) else default
 
 
 def is_wrapper(function: Function) -> bool:
