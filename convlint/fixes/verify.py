@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from convlint.model.network import Network
 from convlint.model.report import Finding
 from convlint.model.text import Text
 
+_AXES = ("D", "H", "W", "Z", "P", "Q")  # of a layer's tensors
 _CLOSE_US = 1e-6
 # A share of the layers' time: on a GPU that waits for its host, a smaller difference is lost in that wait.
 _CLOSE = 0.005
@@ -31,9 +32,10 @@ def unexpected(before: Network, after: Network, plan: EditPlan) -> dict[int | No
         return {None: reason}
     # Another stride or filter gives the layers behind it other sizes, which are not compared then.
     carried = any(field not in KEEPING_SIZES for sets in plan.sets.values() for field in sets)
+    widths = _new_widths(before, plan)
     reasons: dict[int | None, str] = {}
     for index, (old, new) in enumerate(zip(before.layers, after.layers, strict=True)):
-        meant = with_fix(old, plan.sets.get(index, {}))
+        meant = replace(with_fix(old, plan.sets.get(index, {})), **_along(old, new, widths))
         if meant != new and not (carried and _unsized(meant) == _unsized(new)):
             reasons[index] = f"{old.name} would be read with another {_difference(meant, new)}"
     return reasons
@@ -56,11 +58,27 @@ def disturbed(before: Network, after: Network, plan: EditPlan) -> str:
     fields = {field for sets in plan.sets.values() for field in sets}
     ignored = dict.fromkeys(fields | ({"C", "K", "groups"} if fields & {"C", "K", "groups"} else set()))
     reason = _changed_as_a_whole(before, after, EditPlan())
+    widths = _new_widths(before, plan)
     for old, new in zip(before.layers, after.layers, strict=True) if not reason else ():
-        layer, other = replace(old, **ignored), replace(new, **ignored)
+        layer, other = replace(old, **ignored, **_along(old, new, widths)), replace(new, **ignored)
         if layer != other and (fields <= KEEPING_SIZES or _unsized(layer) != _unsized(other)):
             return f"{old.name} would be read with another {_difference(layer, other)}"
     return reason
+
+
+def _new_widths(before: Network, plan: EditPlan) -> set[tuple[int | None, int]]:
+    """The numbers of channels that the plan changes, each with the new one."""
+    return {
+        (getattr(before.layers[index], field), sets[field])
+        for index, sets in plan.sets.items()
+        for field in ("C", "K")
+        if field in sets
+    }
+
+
+def _along(old: ConvLayer, new: ConvLayer, widths: Container[tuple[int | None, int]]) -> dict[str, int]:
+    """The sizes of a layer that has channels as an axis of space, as efficient channel attention has: they follow."""
+    return {axis: getattr(new, axis) for axis in _AXES if (getattr(old, axis), getattr(new, axis)) in widths}
 
 
 def _wiring(operation: Any) -> tuple[object, ...]:
@@ -69,7 +87,7 @@ def _wiring(operation: Any) -> tuple[object, ...]:
 
 def _unsized(layer: ConvLayer) -> ConvLayer:
     """The layer without what follows from the layers before it."""
-    return replace(layer, D=None, H=None, W=None, Z=None, P=None, Q=None)
+    return replace(layer, **dict.fromkeys(_AXES))
 
 
 def _difference(layer: ConvLayer, other: ConvLayer) -> str:

@@ -102,7 +102,8 @@ def is_first(source: ValueOrigin | None) -> bool:
 
 
 Shape = tuple[int | None, ...]  # of a tensor, the batch first; None where a size is unknown
-# The axis of a tensor's channels; or two, while a shuffle is under way: that of equal parts of them, and that in each.
+# The axis of a tensor's channels, 0 where it has none; or two, while a shuffle is under way: that of equal parts of
+# them, and that in each.
 ChannelPlace = int | tuple[int, int]
 
 
@@ -333,17 +334,21 @@ def axis_fields(
     return fields
 
 
-def one_element(before: Shape, after: Shape, axis: int) -> int | None:
-    """The axis to which a reshape moves the channels from `axis`; None unless all other axes have one element.
+def past_ones(before: Shape, after: Shape, axis: int) -> int | None:
+    """The axis to which a reshape that adds and removes axes of one element moves the channels from `axis`.
 
-    Then each image has as many elements as channels, so that the channels can only stay in order.
+    None where it does more, and of one channel, which is no other axis than those.
     """
-    C = before[axis] if axis < len(before) else None
-    others = [size for position, size in enumerate(before) if position not in (0, axis)]
-    wide = [position for position, size in enumerate(after) if position and size != 1]
-    if C in (None, 1) or set(others) - {1} or not after or before[0] != after[0]:
+    wide, then = ([at for at, size in enumerate(shape) if at and size != 1] for shape in (before, after))
+    sizes, left = [before[at] for at in wide], [after[at] for at in then]
+    if axis not in wide or sizes != left or None in sizes or before[0] != after[0]:
         return None
-    return wide[0] if len(wide) == 1 and after[wide[0]] == C and wide[0] in (1, len(after) - 1) else None
+    return then[wide.index(axis)]
+
+
+def kept_along(axis: int, size: int | None, written: int | None, strides: Sequence[int]) -> bool:
+    """Whether a convolution, of those strides, that has channels as an axis of space hands on as many of them."""
+    return axis > 1 and size is not None and size == written and strides[axis - 2] == 1
 
 
 def sizes_of(shape: Shape | None, axis: ChannelPlace) -> dict[str, Any]:
@@ -377,18 +382,18 @@ def parted(before: Shape, after: Shape) -> Effect | None:
 
 
 def moved_by(place: ChannelPlace, order: Sequence[int]) -> ChannelPlace | None:
-    """Where a permutation that moves the channels alone puts them: behind the batch, or on the last axis.
+    """Where a permutation puts the channels.
 
-    Two axes of channels may change places. None where it moves other axes, or does not know them.
+    Those on two axes may change places behind the batch. None where they come first, or the axes are not known.
     """
-    places = (place,) if isinstance(place, int) else place
-    others = [axis for axis in range(len(order)) if axis not in places]
-    if sorted(order) != list(range(len(order))) or [axis for axis in order if axis not in places] != others:
+    if sorted(order) != list(range(len(order))):
         return None
-    moved = [order.index(axis) for axis in places]
-    if len(moved) == 1:
-        return moved[0] if moved[0] in (1, len(order) - 1) else None
-    return (moved[0], moved[1]) if set(moved) == {1, 2} else None
+    if isinstance(place, int):
+        return order.index(place) or None
+    others = [axis for axis in range(len(order)) if axis not in place]
+    first, second = map(order.index, place)
+    kept = [axis for axis in order if axis not in place] == others
+    return (first, second) if kept and {first, second} == {1, 2} else None
 
 
 def joined_again(before: Shape, place: tuple[int, int], after: Shape) -> Effect | None:

@@ -197,6 +197,10 @@ PINNED = [
     ("gtx-1080", "6.1", 20, 8, 320.3, 8.873, None),
     ("v100-pcie-32gb", "7.0", 80, 32, 900, 14, 112),
     ("v100s-pcie-32gb", "7.0", 80, 32, 1134, 16.35, 130.8),
+    ("rtx-pro-4000-blackwell", "12.0", 70, 24, 672, 36.83, 147.3),
+    ("rtx-pro-4500-blackwell", "12.0", 82, 32, 896, 50.53, 202.1),
+    ("rtx-pro-6000-server", "12.0", 188, 96, 1597, 120, 480),
+    ("gtx-1660", "7.5", 22, 6, 192.1, 5.027, None),
     ("gtx-1660-super", "7.5", 22, 6, 336, 5.027, None),
     ("quadro-rtx-4000", "7.5", 36, 8, 416, 7.119, 56.95),
     ("quadro-rtx-5000", "7.5", 48, 16, 448, 11.15, 89.2),
@@ -294,7 +298,7 @@ def rate(table: dict[str, int], capability: str) -> int | None:
 
 def test_no_gpu_that_is_pinned_here_is_gone() -> None:
     assert {row[0] for row in PINNED} <= set(EVERY)
-    assert len({row[0] for row in PINNED}) == len(PINNED) == 124
+    assert len({row[0] for row in PINNED}) == len(PINNED) == 128
 
 
 @for_each("gpu_id, capability, sms, gib, gb_per_s, fp32, tensor", PINNED)

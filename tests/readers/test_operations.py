@@ -6,7 +6,7 @@ from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers.bounded_json import MOST_TEXT
-from convlint.readers.operations import Effect, Operations, Shape, one_element
+from convlint.readers.operations import Effect, Operations, Shape, past_ones
 
 LAYERS = (
     ConvLayer(name="a", C=3, K=60, H=8, W=6, P=4, Q=3),
@@ -100,7 +100,10 @@ def test_sizes_of_tensors(shape: Shape | None, axis: int, expected: tuple[int | 
         ((None, 12, 1, 1), (None, 12), 1, 1),
         ((8, 12, 1, 2), (8, 24), 1, None),  # the channels are not alone
         ((8, 12), (8, 3, 4), 1, None),
-        ((8, 12), (8, 1, 12, 1), 1, None),  # along an axis of space
+        ((8, 12), (8, 1, 12, 1), 1, 2),
+        ((8, 5, 12, 1, 4), (8, 1, 5, 12, 4), 2, 3),
+        ((8, 5, 12), (8, 5, 1, 4, 3), 2, None),
+        ((8, None, 12), (8, None, 12, 1), 2, None),
         ((8, 1), (8, 1, 1, 1), 1, None),  # one channel is no different from a place
         ((8, None), (8, None, 1, 1), 1, None),
         ((8, 12), (12, 8), 1, None),
@@ -108,5 +111,5 @@ def test_sizes_of_tensors(shape: Shape | None, axis: int, expected: tuple[int | 
         ((8,), (8, 12), 1, None),
     ],
 )
-def test_maps_of_one_element_reshaped(before: Shape, after: Shape, axis: int, expected: int | None) -> None:
-    assert one_element(before, after, axis) == expected
+def test_channels_past_axes_of_one_element(before: Shape, after: Shape, axis: int, expected: int | None) -> None:
+    assert past_ones(before, after, axis) == expected

@@ -19,6 +19,7 @@ from convlint.readers.operations import (
     joined_again,
     moved_by,
     parted,
+    past_ones,
 )
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
@@ -124,50 +125,62 @@ class OperatorCall(NamedTuple):
     axes: Sequence[ChannelPlace]
 
     @property
+    def axis(self) -> int:
+        """The axis of the channels of all that it reads; 0 where not all have the same."""
+        found = {(axis, len(shape)) for axis, shape in zip(self.axes, self.reads, strict=True)}
+        (axis, _), *others = found or {(0, 0)}
+        return axis if isinstance(axis, int) and not others else 0
+
+    @property
     def are_last(self) -> bool:
         """Whether the channels of all that it reads are on the last axis."""
-        return all(axis == len(shape) - 1 for axis, shape in zip(self.axes, self.reads, strict=True))
+        return self.axis == len(self.reads[0]) - 1
 
     def turned(self) -> OperatorCall:
-        """The same call of tensors whose channels are behind the batch, where all have them on the last axis."""
-        rank = len(self.reads[0])
+        """The same call of tensors whose channels are behind the batch; `axis` is that of them all."""
+        rank, place = len(self.reads[0]), self.axis
+
+        def moved(axis: Any) -> Any:
+            if not isinstance(axis, int):
+                return axis
+            at = axis % rank
+            return 1 if at == place else at + (0 < at < place)
 
         def argument(name: str) -> Any:
             value = self.argument(name)
             if name != "dim":
                 return value
-            if isinstance(value, (list, tuple)):
-                return [_turned(axis, rank) for axis in value]
-            return _turned(0 if value is None else value, rank)
+            return [moved(axis) for axis in value] if isinstance(value, (list, tuple)) else moved(value or 0)
 
-        reads = [channels_second(shape, len(shape) - 1) for shape in self.reads]
-        written = channels_second(self.written, len(self.written) - 1)
+        reads = [channels_second(shape, place) for shape in self.reads]
+        written = channels_second(self.written, place)
         return self._replace(reads=reads, written=written, argument=argument, axes=(1,) * len(reads))
-
-
-def _turned(axis: Any, rank: int) -> Any:
-    """Where an axis is once the last one stands behind the first."""
-    return axis if not isinstance(axis, int) or axis % rank == 0 else (axis + 1) % rank or 1
 
 
 def effect_of(name: str, call: OperatorCall) -> Effect:
     """The effect of an operator that is no convolution."""
     behind_batch = all(axis == 1 for axis in call.axes)
-    if role(name) == NORM:
-        return _NORM if behind_batch else OPAQUE
+    if role(name) == NORM:  # of what is behind the batch, be it the channels or others
+        return _NORM if behind_batch else Effect("identity", call.axis) if call.axis else OPAQUE
     short, axis = plain(name), 1
-    rule = _RULES.get(short)
+    # `max` and `min` of one tensor reduce.
+    rule = _reduced if short in _LARGER and call.tensors == 1 else _RULES.get(short)
     if rule is None or not all(len(shape) in _RANKS for shape in (*call.reads, call.written)):
         return OPAQUE
     if any(isinstance(place, tuple) for place in call.axes):
         return _of_parts(rule, short, call)
-    if short in _OF_THE_LAST_AXIS or not (behind_batch or rule is _moved):
-        if not call.are_last or short in _OF_SPACE:
+    if rule in _PLACING:
+        return rule(short, call)
+    if short in _OF_THE_LAST_AXIS or not behind_batch:
+        if not (call.are_last if short in _OF_THE_LAST_AXIS else call.axis) or short in _OF_SPACE:
             return OPAQUE
-        call, axis = call.turned(), len(call.written) - 1
+        axis = call.axis
+        if len(call.written) != len(call.reads[0]):
+            return OPAQUE
+        call = call.turned()
     shapes = (*call.reads, call.written)
     known = all(shape[1] is not None for shape in shapes)
-    same_rank = short in _OF_ANY_RANK or all(len(shape) == len(call.written) for shape in shapes)
+    same_rank = all(len(shape) == len(call.written) for shape in shapes)
     effect = rule(short, call) if known and same_rank else OPAQUE
     return effect if axis == 1 or effect is OPAQUE else replace(effect, axis=axis)
 
@@ -197,25 +210,28 @@ def _pointwise(_: str, call: OperatorCall) -> Effect:
     return _IDENTITY if call.reads[0] == call.written else _RESIZED
 
 
-def _larger(name: str, call: OperatorCall) -> Effect:
-    """`max` and `min` of two tensors are pointwise; those of one tensor reduce."""
-    return _pointwise(name, call) if call.tensors > 1 else _reduced(name, call)
-
-
 def _unchanged(_: str, call: OperatorCall) -> Effect:
     return _IDENTITY if _alone(call) and call.reads[0] == call.written else OPAQUE
 
 
 def _viewed(_: str, call: OperatorCall) -> Effect:
     """A view keeps the order of elements: those of a channel stay together, or all those of an image in one vector."""
-    before, after = call.reads[0], call.written
-    if None in (*before, *after) or before[0] != after[0]:
+    before, after, place = call.reads[0], call.written, call.axes[0]
+    if None in (*before, *after) or before[0] != after[0] or isinstance(place, tuple):
         return OPAQUE
-    if before[1] == after[1]:
-        return _IDENTITY if before == after and call.different == 1 else _RESIZED
+    if before == after and call.different == 1:
+        return Effect("identity", place)
+    for past in (1,) if place == 1 else (len(after) - 1,) if place == len(before) - 1 else ():
+        if before[place] == after[past]:
+            return Effect("resize", past)
+    moved = past_ones(before, after, place)
+    if moved is not None:
+        return Effect("resize", moved)
     if call.different > 1:
         return OPAQUE
-    return Effect("view") if len(after) == 2 else parted(before, after) or OPAQUE
+    if len(after) == 2:
+        return Effect("view") if place in (1, len(before) - 1) else OPAQUE
+    return (parted(before, after) if place == 1 else None) or OPAQUE
 
 
 def _spatial(name: str, call: OperatorCall) -> Effect:
@@ -231,16 +247,40 @@ def _padded(_: str, call: OperatorCall) -> Effect:
 
 
 def _reduced(_: str, call: OperatorCall) -> Effect:
-    """A reduction over axes of space, which keeps its axes, or keeps none; or over the channels, which keeps them."""
-    axes, rank = call.argument("dim"), len(call.reads[0])
+    """A reduction over axes of space, or over the channels alone."""
+    axes, place, rank = call.argument("dim"), call.axis, len(call.reads[0])
     axes = [axes] if isinstance(axes, int) else axes
     if not isinstance(axes, (list, tuple)) or not axes or not all(isinstance(axis, int) for axis in axes):
         return OPAQUE
     reduced = {axis % rank for axis in axes}
-    keeps = call.argument("keepdim") is True or (0 not in reduced and len(call.written) == 2)
-    if reduced == {1} and keeps and len(call.reads) == 1:
-        return Effect("channel_pool")
-    return _RESIZED if keeps and 1 not in reduced and _alone(call) else OPAQUE
+    keeps = call.argument("keepdim") is True
+    if place in reduced:
+        return Effect("channel_pool", place if keeps else 0) if len(reduced) == 1 and place else OPAQUE
+    return _left_at(place if keeps else place - sum(axis < place for axis in reduced), call)
+
+
+def _selected(_: str, call: OperatorCall) -> Effect:
+    """One position of an axis, which is then gone."""
+    axis, place = call.argument("dim") or 0, call.axis
+    if not isinstance(axis, int) or axis % len(call.reads[0]) == place:
+        return OPAQUE
+    return _left_at(place - (axis % len(call.reads[0]) < place), call)
+
+
+def _left_at(place: int, call: OperatorCall) -> Effect:
+    """The effect of an operator that leaves the channels as they are, at that axis of what it writes."""
+    size = call.reads[0][call.axis]
+    known = len(call.reads) == 1 and 0 < place < len(call.written) and size is not None
+    return Effect("resize", place) if known and call.written[place] == size else OPAQUE
+
+
+def _stacked(_: str, call: OperatorCall) -> Effect:
+    """Tensors of the same sizes along an axis of their own."""
+    axis, place = call.argument("dim") or 0, call.axis
+    known = isinstance(axis, int) and place > 0 and call.tensors == len(call.reads)
+    if not known or call.reads[0][place] is None:
+        return OPAQUE
+    return Effect("add" if call.different > 1 else "resize", place + (axis % len(call.written) <= place))
 
 
 def _multiplied(name: str, call: OperatorCall) -> Effect:
@@ -257,7 +297,7 @@ def _layer_norm(_: str, call: OperatorCall) -> Effect:
 
 
 def _moved(name: str, call: OperatorCall) -> Effect:
-    """A permutation that moves the channels alone."""
+    """A permutation."""
     rank = len(call.reads[0])
     given = call.argument("dims") if name == "permute" else [call.argument("dim0"), call.argument("dim1")]
     if not isinstance(given, (list, tuple)) or not all(isinstance(axis, int) for axis in given):
@@ -299,7 +339,9 @@ def _divided(name: str, call: OperatorCall) -> Effect:
     axis, whole, part = call.argument("dim"), _channels(call.reads[0]), _channels(call.written)
     axis = (-1 if name == "glu" else 0) if axis is None else axis
     sizes = call.argument("split_sizes") if name == "split_with_sizes" else call.argument("split_size")
-    known = isinstance(axis, int) and axis % len(call.written) == 1 and len(call.reads) == 1
+    if isinstance(axis, int) and axis % len(call.written) != 1 and name != "glu":
+        return _RESIZED if _alone(call) else OPAQUE
+    known = isinstance(axis, int) and len(call.reads) == 1
     equal = not isinstance(sizes, (list, tuple)) or all(size == part for size in sizes)
     fits = known and equal and 0 < part < whole and whole % part == 0
     return Effect("split", factor=whole // part) if fits else OPAQUE
@@ -308,8 +350,12 @@ def _divided(name: str, call: OperatorCall) -> Effect:
 def _concatenated(_: str, call: OperatorCall) -> Effect:
     """A concatenation of activations; a constant among them may have a width that follows theirs."""
     axis = call.argument("dim") or 0
-    known = isinstance(axis, int) and axis % len(call.written) == 1 and call.tensors == len(call.reads)
-    return _CONCATENATED if known and sum(map(_channels, call.reads)) == call.written[1] else OPAQUE
+    if not isinstance(axis, int) or call.tensors != len(call.reads):
+        return OPAQUE
+    if axis % len(call.written) != 1:
+        alike = all(shape[1] == call.written[1] for shape in call.reads)
+        return (_ADDED if call.different > 1 else _RESIZED) if alike else OPAQUE
+    return _CONCATENATED if sum(map(_channels, call.reads)) == call.written[1] else OPAQUE
 
 
 def _mixed(_: str, call: OperatorCall) -> Effect:
@@ -373,15 +419,18 @@ _SHUFFLES: Mapping[str, tuple[OperationKind, str]] = {
     "pixel_shuffle": ("pixel_shuffle", "upscale_factor"), "pixel_unshuffle": ("pixel_unshuffle", "downscale_factor"),
 }  # fmt: skip
 _MIXED = ("channel_shuffle", "native_channel_shuffle")
+PARTING = frozenset(("chunk", "split", "split_with_sizes", "unbind"))  # whose results are all of one kind
+_LARGER = ("max", "min")
 _REDUCTIONS = ("mean", "sum", "amax", "amin", "var", "std", "linalg_vector_norm", "norm", "logsumexp")
 _PRODUCTS, _LAYER_NORMS = ("linear", "addmm", "mm"), ("layer_norm", "native_layer_norm", "rms_norm")
 _PADS, _GROUP_NORMS = ("pad", "constant_pad_nd"), ("group_norm", "native_group_norm")
 _OF_THE_LAST_AXIS = frozenset((*_PRODUCTS, *_LAYER_NORMS))
 _OF_SPACE = frozenset((*_SPATIAL, *_PADS, *_GROUP_NORMS, *_SHUFFLES, *_MIXED))  # all have the channels behind the batch
-_OF_ANY_RANK = VIEWED.union(_REDUCTIONS, ("max", "min"))
+# What finds out itself where it moves channels that may be on any axis.
+_PLACING = frozenset((_viewed, _moved, _reduced, _selected, _stacked))
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
-    **dict.fromkeys(("max", "min"), _larger),
+    **dict.fromkeys(_LARGER, _pointwise),
     **dict.fromkeys(_KEPT.split(), _unchanged),
     **dict.fromkeys(VIEWED, _viewed),
     **dict.fromkeys(_SPATIAL, _spatial),
@@ -392,6 +441,8 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(("slice", "narrow"), _sliced),
     **dict.fromkeys(_PADS, _padded),
     **dict.fromkeys(("chunk", "split", "split_with_sizes", "glu"), _divided),
+    **dict.fromkeys(("select", "unbind"), _selected),
+    "stack": _stacked,
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(_GROUP_NORMS, _group_norm),
     **dict.fromkeys(

@@ -25,12 +25,14 @@ from convlint.readers.operations import (
     channels_second,
     elements,
     is_first,
+    kept_along,
     with_shared_weights,
     with_whole_shuffles,
 )
 from convlint.readers.torch.kinds import (
     NORM,
     OPAQUE,
+    PARTING,
     PARTS,
     VIEWED,
     OperatorCall,
@@ -252,23 +254,32 @@ class TracedOperations:
         """Adds the call at `position`; `reads` are its data, its weights and its bias, if any.
 
         Where the weights are computed from activations, or the tensors have no batch axis, an opaque operation stands
-        before and behind it; where it reads along another axis as channels, before it alone.
+        before and behind it; where it reads along another axis as channels, before it alone. Where it has the channels
+        as an axis of space whose size it keeps, as efficient channel attention has, they go past it.
         """
         dims = len(call.weight) - 2
         numbers = [self._number(key) for key in reads]
-        known = tuple(number for number in numbers if number is not None)
+        sources = known = tuple(number for number in numbers if number is not None)
         plain = len(call.arrives) == dims + 2 and all(number is None for number in numbers[1:])
         turned = any(self._axes[number] != 1 for number in known)
+        place = self._axes[known[0]] if turned and plain else 1
+        strides = _per_axis(call.stride, dims)
+        past = isinstance(place, int) and kept_along(place, call.arrives[place], call.output[place], strides)
         text = _at("convolution", where()) if turned or not plain else ""
         if known and text:
             arrives = (None, call.arrives[-dims - 1], *call.arrives[-dims:])
-            known = (self._add(OPAQUE, "convolution_input", arrives, known, where=text),)
+            before = Effect("channel_pool") if past else OPAQUE
+            known = (self._add(before, "convolution_input", arrives, known, where=text),)
         leaves = (None, *call.output) if len(call.output) == dims + 1 else call.output
         number = self._add(
             Effect("conv"), "", leaves, known, layer=position, frozen=call.frozen, detached=call.detached
         )
-        if not plain:
-            number = self._add(OPAQUE, "convolution_output", call.output, (number,), where=text)
+        if not plain or past:
+            written_shape = (None, 1) if past else call.output  # no wider than what goes past
+            number = self._add(OPAQUE, "convolution_output", written_shape, (number,), where=text)
+        if past:
+            kept = Effect("resize", place)
+            number = self._add(kept, "convolution_output", call.output, (*sources, number), where=text)
         self._number_of[written] = number
 
     def note(
@@ -339,7 +350,7 @@ class TracedOperations:
             if number is None:
                 self._multiplied.setdefault(base_of(key), []).append(first)
         for (key, shape), part in zip(written[1:], parts[1:], strict=True):
-            if effect.kind == "split":
+            if short in PARTING and effect != OPAQUE:
                 self._number_of[key] = self._add(effect, short, shape, inputs, where=text, part=part)
             elif effect != OPAQUE:
                 self._aside[key] = inputs[0], shape, text
@@ -424,7 +435,7 @@ class TracedOperations:
         self._uses_of_name[name] = count + 1
         C: int | None = None
         dims, D, H, W = 2, None, None, None
-        sizes = channels_second(shape, effect.axis)
+        sizes = channels_second(shape, effect.axis) if effect.axis else ()
         if 2 <= len(sizes) <= 5:
             _, C, *space = sizes
             dims = len(space) or 2

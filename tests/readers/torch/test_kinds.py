@@ -149,19 +149,36 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "turned_pool": (lambda x, _: x.permute(0, 2, 3, 1).amax(-1, keepdim=True).permute(0, 3, 1, 2), "identity"),
     "tokens": (lambda x, _: x.flatten(2).transpose(1, 2).sigmoid().transpose(2, 1).reshape(x.shape), "resize"),
     "tokens_as_rows": (lambda x, _: x.flatten(2).transpose(1, 2).reshape(2, C, C, C).permute(0, 3, 1, 2), "identity"),
+    "tokens_as_one_row": (lambda x, _: x.flatten(2).mean(2).view(2, 1, 1, C).permute(0, 3, 1, 2), "identity"),
+    # with the channels on any axis
+    "transpose": (lambda x, _: x.transpose(1, 2), "resize"),  # the same shape
+    "permute": (lambda x, _: x.permute(0, 2, 3, 1), "resize"),
+    "turned_twice": (lambda x, _: x.permute(0, 2, 3, 1).transpose(1, 3), "identity"),  # H and W have changed places
+    "norm_of_others": (
+        lambda x, _: F.batch_norm(x.transpose(1, 2), None, None, training=True).transpose(2, 1), "identity"
+    ),
+    "gate_of_rows": (  # triplet attention
+        lambda x, _: (x.transpose(1, 2) * x.transpose(1, 2).amax(1).unsqueeze(1)).transpose(1, 2), "identity"
+    ),
+    "attention_along_channels": (  # efficient channel attention
+        lambda x, _: F.conv1d(x.mean((2, 3)).unsqueeze(1), torch.ones(1, 1, 3, device=x.device), padding=1)
+        .transpose(1, 2).unsqueeze(-1) * x, "add",
+    ),
+    "stack": (lambda x, y: torch.stack([x, y], 1).sum(1), "resize"),
+    "stack_in_front": (lambda x, y: torch.stack([x, y]).softmax(0).sum(0), "resize"),
+    "stack_behind": (lambda x, y: torch.stack([x, y], -1).unbind(-1)[1], "resize"),
+    "one_of_a_stack": (lambda x, y: torch.stack([x, y], 2)[:, :, 1], "resize"),
+    "cat_of_batches": (lambda x, y: torch.cat([x, y]), "add"),
+    "cat_of_rows": (lambda x, y: torch.cat([x, y], 2), "add"),
+    "chunk_of_rows": (lambda x, _: x.chunk(2, 2)[1], "resize"),
     # what follows keeps no channels, or not surely
-    "cat_of_batches": (lambda x, y: torch.cat([x, y]), "reshape"),
-    "cat_of_rows": (lambda x, y: torch.cat([x, y], 2), "reshape"),
     "cat_of_a_constant": (lambda x, _: torch.cat([x, torch.ones(2, 2, C, C, device=x.device)], 1), "reshape"),
-    "stack": (lambda x, y: torch.stack([x, y], 1).sum(1), "reshape"),
     "two_axes": (lambda x, _: x.view(2, 2, 4, C, C), "identity"),
     "sum_of_parts": (lambda x, _: x.view(2, 2, 4, C, C).sum(1), "reshape"),
     "sum_of_parted": (lambda x, y: (x.view(2, 2, 4, C, C) + y.view(2, 2, 4, C, C)).flatten(1, 2), "reshape"),
     "parts_and_rows": (lambda x, _: x.view(2, 2, 4, C, C).transpose(2, 3).reshape(x.shape), "reshape"),
     "parts_and_space": (lambda x, _: x.view(2, 2, 4, C, C).permute(0, 2, 1, 4, 3).reshape(x.shape), "reshape"),
     "joined_elsewhere": (lambda x, _: x.view(2, 2, 4, C, C).flatten(2, 3), "reshape"),
-    "transpose": (lambda x, _: x.transpose(1, 2), "reshape"),  # the same shape
-    "permute": (lambda x, _: x.permute(0, 2, 3, 1), "reshape"),
     "flip": (lambda x, _: x.flip(1), "reshape"),
     "roll": (lambda x, _: x.roll(1, 2), "reshape"),
     "layer_norm": (lambda x, _: F.layer_norm(x, (C, C, C)), "reshape"),
@@ -171,8 +188,7 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "mean_without_place": (lambda x, _: x.mean((2, 3)), "resize"),
     "mean_of_rest": (lambda x, _: x.mean((1, 2), keepdim=True), "reshape"),
     "mean_of_channels_alone": (lambda x, _: x.mean(1).unsqueeze(1), "reshape"),
-    "turned_twice": (lambda x, _: x.permute(0, 2, 3, 1).transpose(1, 3), "reshape"),  # H and W have changed places
-    "turned_map": (lambda x, _: x.permute(0, 2, 3, 1), "reshape"),
+    "mean_of_channels_and_rows": (lambda x, _: x.transpose(1, 2).mean((1, 2), keepdim=True), "reshape"),
     "pool_of_turned": (lambda x, _: F.avg_pool2d(x.permute(0, 2, 3, 1), 2), "reshape"),
     "pad_of_turned": (lambda x, _: F.pad(x.permute(0, 2, 3, 1), (0, 0, 1, 1)), "reshape"),
     "sum_of_turned": (lambda x, y: x.permute(0, 2, 3, 1) + y, "reshape"),
@@ -186,7 +202,16 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "split": (lambda x, _: x.split([C], 1)[0], "reshape"),
     "split_with_a_rest": (lambda x, _: x.split(3, 1)[0], "reshape"),
     "split_unequally": (lambda x, _: x.split([2, 2, 4], 1)[0], "reshape"),
-    "chunk_of_rows": (lambda x, _: x.chunk(2, 2)[0], "reshape"),
+    "turned_cat_of_channels": (lambda x, y: torch.cat([x.transpose(1, 2), y.transpose(1, 3)], 1), "reshape"),
+    "one_of_stacked_channels": (lambda x, y: torch.stack([x, y], 1)[:, :, 0], "reshape"),
+    "stack_with_a_constant": (
+        lambda x, _: torch.stack([x, torch.ones(x.shape, device=x.device)], 1).sum(1), "reshape"
+    ),
+    "stack_of_turned": (lambda x, y: torch.stack([x, y.transpose(1, 2)], 1).sum(1), "reshape"),
+    "shorter_attention": (
+        lambda x, y: F.pad(F.conv1d(y.mean((2, 3)).unsqueeze(1), torch.ones(1, 1, 3, device=x.device)), (1, 1))
+        .transpose(1, 2).unsqueeze(-1) * x, "reshape",
+    ),
     "index": (lambda x, _: x[:, torch.arange(4, device=x.device)], "reshape"),
     "norm_by_activations": (lambda x, y: F.batch_norm(x, y[0, :, 0, 0], y[0, :, 1, 1]), "batchnorm"),
     "other_rank": (lambda x, y: x + y[0], "reshape"),
@@ -194,8 +219,8 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "grid_sample": (lambda x, _: F.grid_sample(x, torch.ones_like(x[..., :2]), align_corners=True), "reshape"),
 }  # fmt: skip
 FREE = {name for name, (_, kind) in CASES.items() if kind != "reshape"} - {"norm_by_activations"}
-_VECTORS = {"flatten", "mean_without_place", "two_axes"}  # which leave the network
-_LAST = {"spread_as"}  # whose last operation alone may do anything, to one channel
+_VECTORS = {"flatten", "mean_without_place", "two_axes", "transpose", "permute"}  # which leave the network
+_LAST = {"spread_as", "mean_of_channels_alone"}  # whose last operation alone may do anything, to one channel
 
 
 class Fed(nn.Module):
