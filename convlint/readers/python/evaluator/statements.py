@@ -241,6 +241,18 @@ def _ending(how: int) -> Callable[[BodyCompiler, ast.stmt], Run]:
     return lambda _, __: lambda _: how
 
 
+def _raised(compiler: BodyCompiler, node: ast.Raise) -> Run:
+    """Compile a `raise`: of what is raised, only `SystemExit(main())` does something worth following."""
+    exits = isinstance(node.exc, ast.Call) and compiler.text(node.exc.func) == "SystemExit"
+    make = compiler.expression(node.exc) if node.exc is not None and exits else nothing
+
+    def run(scope: Scope) -> int:
+        make(scope)
+        return RAISES
+
+    return run
+
+
 def _asserted(compiler: BodyCompiler, node: ast.Assert) -> Run:
     test = compiler.expression(node.test)
     return lambda scope: RAISES if scope.machine.truth(test(scope)) is False else None
@@ -777,7 +789,7 @@ def _import_from(compiler: BodyCompiler, node: ast.ImportFrom) -> Run:
 
 _STATEMENTS: Mapping[type[ast.AST], Callable[[BodyCompiler, Any], Run | None]] = {
     ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.Expr: _expression,
-    ast.Return: _returned, ast.Raise: _ending(RAISES), ast.Break: _ending(BREAKS), ast.Continue: _ending(CONTINUES),
+    ast.Return: _returned, ast.Raise: _raised, ast.Break: _ending(BREAKS), ast.Continue: _ending(CONTINUES),
     ast.Assert: _asserted, ast.If: _chosen, ast.Delete: _deleted, ast.With: _within, ast.AsyncWith: _within,
     ast.Try: _attempted, ast.TryStar: _attempted, ast.For: _iterated, ast.AsyncFor: _iterated, ast.While: _repeated,
     ast.FunctionDef: _function, ast.AsyncFunctionDef: _function, ast.ClassDef: _class, ast.Import: _import,

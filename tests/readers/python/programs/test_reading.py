@@ -488,6 +488,12 @@ def test_an_installed_command_that_a_script_runs_too_is_one_program(tmp_path: Pa
     assert [each.path for each in programs(tmp_path, {"pyproject.toml": INSTALLED, **files})] == ["net/__main__.py"]
 
 
+@pytest.mark.parametrize("line", ["raise SystemExit(train())", "sys.exit(train())", "exit(train() or 0)"])
+def test_a_script_that_ends_with_what_its_function_returns(tmp_path: Path, line: str) -> None:
+    loop = LOOP.replace("args=None):\n", f"args=None):\n{TUNED}{DETERMINISTIC}")
+    assert program(tmp_path, loop + GUARD.replace("train()", line)).conflict is not None
+
+
 def test_an_import_runs_the_packages_above_a_module(tmp_path: Path) -> None:
     sets = "import torch\ntorch.backends.cudnn.benchmark = True\n"
     run = "from lab.deep.loop import train\nimport torch\ntorch.backends.cudnn.deterministic = True\n" + GUARD
