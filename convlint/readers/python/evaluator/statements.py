@@ -49,7 +49,8 @@ from convlint.readers.python.evaluator.values import (
     all_true,
     any_true,
     defaults_in,
-    preset,
+    make_options,
+    reason,
     unknown,
 )
 from convlint.readers.python.source_file import SourceFile, dotted, last_name, unparsed
@@ -320,9 +321,7 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
                 return under(scope, taken, text)
             return fork(scope, taken, left_out, text, negated)
         choices.taken.add(sides[truth])
-        choices.left.add(sides[not truth])
-        if sides[not truth] not in choices.refused and scope.machine.is_called():
-            choices.refused.add(sides[not truth])
+        choices.leave_out([sides[not truth]], scope.machine.is_called)
         side = body if truth else other
         defaults = defaults_in(value)
         if not mode and not defaults:
@@ -400,7 +399,8 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
     cases = [(item.pattern, {node.value: compiler.expression(node.value)
                              for node in every(item.pattern) if isinstance(node, ast.MatchValue)},
               compiler.expression(item.guard) if item.guard is not None else None,
-              compiler.block(item.body), f"case {unparsed(item.pattern)[:60]}") for item in node.cases]  # fmt: skip
+              compiler.block(item.body), _test_of(node.subject, item.pattern)) for item in node.cases]  # fmt: skip
+    sides = [_side(compiler.file.path, item.body) for item in node.cases]
 
     def case(scope: Scope, value: Value, at: int) -> int | None:
         if at == len(cases):
@@ -408,8 +408,14 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         pattern, values, guard, body, text = cases[at]
         captures: dict[str, Value] = {}
         fits = _fits(scope, pattern, value, values, captures)
+        choices, is_called = scope.machine.choices, scope.machine.is_called
         if fits is False:
+            choices.leave_out(sides[at : at + 1], is_called)
             return case(scope, value, at + 1)
+        if fits or reason(value) != "parameter" or scope.machine.stack:  # callers may know a root's parameters
+            choices.taken.add(sides[at])
+        if fits and guard is None:
+            choices.leave_out(sides[at + 1 :], is_called)
         # Without a sure match, the names may be bound to any part of the subject.
         bound = captures if fits else dict.fromkeys(names_of.BodyNames([pattern]).bound, unknown("branch"))
 
@@ -426,6 +432,12 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         return inside(scope)
 
     return lambda scope: case(scope, subject(scope), 0)
+
+
+def _test_of(subject: ast.expr, pattern: ast.pattern) -> str:
+    if isinstance(pattern, ast.MatchValue):
+        return f"{unparsed(subject)[:60]} == {unparsed(pattern)[:60]}"
+    return f"case {unparsed(pattern)[:60]}"
 
 
 def _fits(
@@ -648,7 +660,7 @@ def _around(scope: Scope) -> Scope:
 
 def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) -> Value:
     if dotted(getattr(written, "func", written)) == "gin.configurable":
-        _configure(value.namespace.get("__init__") if isinstance(value, Class) else value)
+        make_options(value.namespace.get("__init__") if isinstance(value, Class) else value)
     if isinstance(decorator, Name):
         if decorator.name in _KINDS and isinstance(value, Function):
             value.kind = _KINDS[decorator.name] or value.kind
@@ -663,17 +675,6 @@ def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) 
         if isinstance(result, (Function, Class, Partial)):
             return result
     return value
-
-
-def _configure(function: Value | None) -> None:
-    """Make the defaults of a function those of options, as a file may say what no caller gives."""
-    if isinstance(function, Function):
-        function.defaults = [_of_option(default) for default in function.defaults]
-        function.kw_defaults = {name: _of_option(default) for name, default in function.kw_defaults.items()}
-
-
-def _of_option(default: Value) -> Value:
-    return preset(default) if isinstance(default, Const) else default
 
 
 def is_wrapper(function: Function) -> bool:

@@ -356,6 +356,17 @@ def preset(value: Value | None) -> Value:
     return unknown("config")
 
 
+def make_options(function: Value | None) -> None:
+    """Make the defaults of a function those of options, as a file may say what no caller gives."""
+    if isinstance(function, Function):
+        function.defaults = [_of_option(default) for default in function.defaults]
+        function.kw_defaults = {name: _of_option(default) for name, default in function.kw_defaults.items()}
+
+
+def _of_option(default: Value) -> Value:
+    return preset(default) if isinstance(default, Const) else default
+
+
 def constants(values: list[Value]) -> list[Plain] | None:
     """Return the Python values of constants; None if any value is no constant."""
     plain = [value.value for value in values if isinstance(value, Const)]

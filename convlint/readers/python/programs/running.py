@@ -414,6 +414,10 @@ class UnreachedSettings:
         for node in self._conditions(at.path) if lines else ():
             if any(body and body[0].lineno in lines for body in (node.body, node.orelse)):
                 return frozenset(inner.id for inner in every(node.test) if isinstance(inner, ast.Name))
+        file = self._imports.project.file(at.path) if lines else None
+        for match in file.nodes[ast.Match] if file is not None else ():
+            if any(case.body[0].lineno in lines for case in match.cases):
+                return frozenset(inner.id for inner in every(match.subject) if isinstance(inner, ast.Name))
         return None
 
     def _set_from_outside(self, names: frozenset[str], segment: Segment) -> bool:

@@ -84,6 +84,10 @@ class TestConflict:
             "else:\n    torch.backends.cudnn.benchmark = True\n",
             "if args.seed is None:\n    torch.backends.cudnn.benchmark = True\n"
             "if args.seed is not None:\n    torch.backends.cudnn.deterministic = True\n",
+            "match args.a:\n    case 'x':\n        torch.backends.cudnn.deterministic = True\n"
+            "match args.b:\n    case 'x':\n        torch.backends.cudnn.benchmark = True\n",
+            "match args.a:\n    case 'x':\n        torch.backends.cudnn.deterministic = True\n"
+            "    case 'y':\n        torch.backends.cudnn.benchmark = True\n",
             "if args.a:\n    torch.backends.cudnn.deterministic = True\n"
             "if args.b:\n    torch.backends.cudnn.benchmark = True\n",
             "torch.backends.cudnn.deterministic = args.d\ntorch.backends.cudnn.benchmark = not args.d\n",
@@ -127,6 +131,8 @@ class TestConflict:
             HELPER + "set_seed(0, args.d)\n" + BOTH,
             HELPER + "class T:\n    def go(self):\n        set_seed(1, d=False)\nT().go()\n" + BOTH,
             "seed = 0\nif seed:\n    torch.backends.cudnn.benchmark = False\n" + BOTH,
+            "def prepare(m):\n    match m:\n        case 'exact':\n            torch.backends.cudnn.benchmark = False\n"
+            "        case 'fast':\n            pass\nprepare('fast')\n" + BOTH,
             "SLOW = False\ndef prepare():\n    if SLOW:\n        torch.backends.cudnn.benchmark = False\n"
             "prepare()\n" + BOTH,
         ],
