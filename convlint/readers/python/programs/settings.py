@@ -88,11 +88,15 @@ def implied(first: Conditions, second: Conditions) -> bool:
     return all(condition.soft or (condition.key, condition.truth) in tests for condition in first)
 
 
+def _apart(conditions: Conditions) -> set[str]:
+    """Return the keys of the functions that other code calls."""
+    return {condition.key for condition in conditions if condition.kind == "elsewhere"}
+
+
 def together(first: Conditions, second: Conditions) -> bool:
     """Whether a run that meets one of them meets the other too, in the same process."""
-    elsewhere = [{condition.key for condition in both if condition.kind == "elsewhere"} for both in (first, second)]
     return (
-        elsewhere[0] == elsewhere[1]
+        _apart(first) == _apart(second)
         and not exclude(first, second)
         and (implied(first, second) or implied(second, first))
     )
@@ -390,9 +394,11 @@ class Events:
             return False
         for event in (first, other):
             later = self._in_process[self._in_process.index(event) + 1 :]
-            # A function called later may run in front of or behind any other statement.
-            apart = any(condition.kind == "elsewhere" for condition in event.conditions)
+            # A function called later may run in front of or behind any statement, but of another such function.
+            apart = _apart(event.conditions)
             for change in (*self.besides, *(self._in_process if apart else later)):
+                if apart and _apart(change.conditions) not in (apart, set()):
+                    continue
                 against = change.name in (event.name, ANY) and change.value != (True,)
                 if against and not exclude(change.conditions, (*first.conditions, *other.conditions)):
                     return False

@@ -52,6 +52,12 @@ class TestConflict:
                 "pl.Trainer(\n    deterministic='warn',\n    benchmark=True,\n).fit(train)\n",
                 (3, 2),
             ),
+            (  # one of two commands runs
+                "def fit(a):\n    torch.backends.cudnn.benchmark = True\n    torch.use_deterministic_algorithms(True)\n"
+                "def test(a):\n    torch.backends.cudnn.benchmark = False\n"
+                "parser.set_defaults(func=fit)\nparser.set_defaults(func=test)\n",
+                (3, 2),
+            ),
             (  # a process of its own inherits no settings, but has both
                 "def work(gpu):\n    if args.seed is not None:\n        torch.backends.cudnn.deterministic = True\n"
                 "    torch.backends.cudnn.benchmark = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
@@ -84,6 +90,8 @@ class TestConflict:
             "else:\n    torch.backends.cudnn.benchmark = True\n",
             "if args.seed is None:\n    torch.backends.cudnn.benchmark = True\n"
             "if args.seed is not None:\n    torch.backends.cudnn.deterministic = True\n",
+            "def fit(a):\n    torch.backends.cudnn.benchmark = True\n    torch.use_deterministic_algorithms(True)\n"
+            "parser.set_defaults(func=fit)\ntorch.backends.cudnn.benchmark = False\n",
             "match args.a:\n    case 'x':\n        torch.backends.cudnn.deterministic = True\n"
             "match args.b:\n    case 'x':\n        torch.backends.cudnn.benchmark = True\n",
             "match args.a:\n    case 'x':\n        torch.backends.cudnn.deterministic = True\n"
