@@ -140,7 +140,8 @@ class _Reader:
         start = beginning(unit, segments) if unit is not None else None
         is_script = start is not None
         if unit is not None and start is None:
-            start = installed(unit, self.project.commands.get(path, ()))
+            registered = (part.name for part in self._reach.segments(path) if part.is_command)
+            start = installed(unit, {*self.project.commands.get(path, ()), *registered})
         if unit is None or (start is None and not named):
             return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)

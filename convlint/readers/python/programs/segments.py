@@ -35,8 +35,8 @@ _PLAIN = {
     b"main", b"option", b"dataclass", b"contextmanager", b"jit", b"script", b"abstractmethod", b"overload",
     b"cached_property", b"deprecated", b"torch", b"click", b"hydra", b"functools", b"abc", b"setter",
 }  # fmt: skip
-# A decorator that registers one of the commands of a command line, as of click and typer
-_COMMAND = re.compile(rb"@(?!click\b|typer\b)[\w.]+\.command\b")
+# A decorator that registers what a command line or launcher runs, as of click, typer, sacred and Modal
+_COMMAND = re.compile(rb"@(?!click\b|typer\b)[\w.]+\.(?:command|automain|local_entrypoint)\b|@app\.function\(")
 Kind = Literal["module", "class", "function"]
 Result = TypeVar("Result")
 
@@ -99,7 +99,7 @@ class Segment:
 
     @property
     def is_command(self) -> bool:
-        """Whether a command line may run it as one of its commands."""
+        """Whether a command line or launcher may run it."""
         registered = self.kind == "function" and not self.cls and any(map(_COMMAND.search, self.decorators))
         return registered or self._is_installed
 

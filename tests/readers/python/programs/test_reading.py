@@ -494,6 +494,24 @@ def test_metadata_that_installs_a_command_or_none(tmp_path: Path, metadata: str,
     assert len(programs(tmp_path, files)) == found
 
 
+@pytest.mark.parametrize(
+    ("decorator", "found"),
+    [
+        ("@app.function(gpu='H100')", 1),
+        ("@app.local_entrypoint()", 1),
+        ("@experiment.automain", 1),
+        ("@app.command()", 1),
+        ("@torch.no_grad()", 0),
+        ("@tf.function", 0),
+        ("@hook.register", 0),
+    ],
+)
+def test_a_function_that_a_launcher_runs_begins_a_program(tmp_path: Path, decorator: str, found: int) -> None:
+    run = f"{decorator}\ndef run():\n{TUNED}{DETERMINISTIC}    train()\n"
+    text = LOOP + "from elsewhere import app, experiment, hook, tf\n" + run
+    assert [each.conflict is not None for each in programs(tmp_path, {"train.py": text})] == [True] * found
+
+
 def test_an_installed_command_that_a_script_runs_too_is_one_program(tmp_path: Path) -> None:
     files = {
         "net/cli.py": LOOP + "def run():\n    train()\n",
@@ -528,7 +546,15 @@ def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path:
 
 @pytest.mark.parametrize(
     ("library", "complete"),
-    [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False), ("einx", True)],
+    [
+        ("librosa", True),
+        ("batchgenerators.util", True),
+        ("StringIO", True),
+        ("mine", False),
+        ("einx", True),
+        ("pydantic_settings", True),
+        ("modal", True),
+    ],
 )
 def test_what_reads_data_sets_no_flags(tmp_path: Path, library: str, complete: bool) -> None:
     assert program(tmp_path, f"import {library}\n{LOOP}{GUARD}").complete is complete
