@@ -38,6 +38,8 @@ _TRAINING = (
     b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner", b"scaler(",
     b"build_runner", b"train_model", b"train_detector", b"train_segmentor",
 )  # fmt: skip
+# What a trainer is told, which then enters autocast by itself
+_IN_16_BITS = re.compile(rb"\b(?:mixed_)?precision\s*=\s*[\"'](?:bf|fp)?16|\b(?:bf|fp)16\s*=\s*True\b")
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -73,7 +75,10 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
     by_path = {program.path: program for program in programs}
     training = set[str]()  # files that train in it
     for path in paths:
-        if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
+        content = reader.project.content(path) or b""
+        if not is_quiet(path) and _IN_16_BITS.search(content):
+            training.add(path)
+        if is_quiet(path) or b"autocast" not in content:
             continue
         unit = reader.units.get(path)
         with suppress(RecursionError):

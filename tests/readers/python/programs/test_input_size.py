@@ -425,6 +425,24 @@ for x, y in torch.utils.data.DataLoader(data):
     assert {each.in_autocast for each in found if each.path == "train.py"} == {inside}
 
 
+@pytest.mark.parametrize(
+    ("line", "inside"),
+    [
+        ("accelerate.Accelerator(mixed_precision='bf16')", True),
+        ("lightning.Trainer(precision='16-mixed')", True),
+        ('lightning.Fabric(precision = "bf16-true")', True),
+        ("transformers.TrainingArguments('out', fp16=True)", True),
+        ("accelerate.Accelerator(mixed_precision='no')", False),
+        ("lightning.Trainer(precision='32-true')", False),
+        ("transformers.TrainingArguments('out', fp16=False)", False),
+        ("torch.set_float32_matmul_precision('high')", False),
+    ],
+)
+def test_a_trainer_that_computes_in_16_bits(tmp_path: Path, line: str, inside: bool) -> None:
+    found = program(tmp_path, HEAD + f"import accelerate, lightning, transformers\n{line}\ndata = []\n" + LOOP)
+    assert found.in_autocast is inside
+
+
 class TestGrowingImages:
     """A loop that makes its data anew in another size: what is tuned for one is of no use for the next."""
 
