@@ -34,6 +34,7 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    as_default,
     behind,
     derives,
     order_of,
@@ -59,7 +60,6 @@ _MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module", *RECORD_BASES)  # bases that 
 _PLAIN = RECORD_BASES | {"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"}
 _NAMES = ("__name__", "__qualname__")
 _LITERALS = (ast.Constant, ast.UnaryOp)
-_NOWHERE = 10**9  # the position of a parameter that is given by its name alone
 _Shape = tuple[int, tuple[str, ...]]  # of a call: how many positional arguments it has, and the names of the others
 
 
@@ -70,7 +70,7 @@ class Calls:
         self.machine = machine
         self._codes: dict[ast.AST, Code] = {}
         self._attributes: dict[tuple[Class, str], tuple[Value | None, bool]] = {}  # of classes that modules define
-        self._callers: dict[ast.AST, tuple[Function, set[_Shape]]] = {}  # of functions that have defaults
+        self._callers: dict[ast.AST, tuple[Function | Class, set[_Shape]]] = {}  # of functions and records
         self._trying = False  # whether a OneOf is being tried: another one within is unknown, or tries would multiply
 
     # Calls
@@ -307,20 +307,19 @@ class Calls:
         return self.enter(scope, code, height)
 
     def defaults(self) -> tuple[frozenset[Location], frozenset[Location]]:
-        """Return the literals in defaults of parameters that some call overrides, and those that some call does not.
-
-        Recursive calls do not count, and unknown `*args` and `**kwargs` override nothing.
-        """
+        """Return literals in defaults that some call overrides, and that some does not; unknown `**kwargs` do not."""
         places: dict[bool, set[Location]] = {True: set(), False: set()}
-        for node, (function, shapes) in self._callers.items():
-            code, args = self.code(function), node.args  # type: ignore[attr-defined]  # that of a function
-            without = len(code.positional) - len(args.defaults)
-            defaults = [(at, code.positional[at], default) for at, default in enumerate(args.defaults, without)]
-            defaults += [(_NOWHERE, *pair) for pair in zip(code.keyword_only, args.kw_defaults, strict=True)]
-            for at, name, default in (*defaults, *((_NOWHERE, *pair) for pair in names_of.asked_of(node, code.kwarg))):
+        for node, (called, shapes) in self._callers.items():
+            if isinstance(called, Class):
+                order, pairs = called.fields or [], [*names_of.annotated(called.node).items()]
+            else:
+                order, more = self.code(called).positional, names_of.asked_of(node, self.code(called).kwarg)
+                pairs = [*names_of.defaults(called.node.args), *more]
+            for name, default in pairs:
+                at = order.index(name) if name in order else 10**9
                 literals = [part for part in every(default) if isinstance(part, _LITERALS)] if default else []
                 for overridden in {at < count or name in keywords for count, keywords in shapes}:
-                    places[overridden].update(map(function.file.locate, literals))
+                    places[overridden].update(map(called.file.locate, literals))
         return frozenset(places[True]), frozenset(places[False])
 
     def enter(self, scope: Scope, code: Code, height: int) -> Value:
@@ -523,7 +522,7 @@ class Calls:
         by_base = derives(cls, _MAKES_FIELDS)
         if is_record or by_base or inherited is not None:
             before = inherited or []
-            own = names_of.annotated(cls.node) if is_record or by_base else []
+            own = names_of.annotated(cls.node) if is_record or by_base else {}
             cls.fields = [*before, *(name for name in own if name not in before)]
         if self.is_enum(cls):
             for name, value in list(cls.namespace.items()):
@@ -774,11 +773,13 @@ class Calls:
         """Run the generated `__init__` of a dataclass or named tuple; and what Flax runs once its module is bound."""
         machine = self.machine
         fields = cls.fields or []
+        if machine.stack:
+            self._callers.setdefault(cls.node, (cls, set()))[1].add((len(call.args), (*call.keywords,)))
         given = call.keywords | dict(zip(fields, call.args, strict=False))
         validated = names_of.validated((base.node for base in cls.order or () if isinstance(base, Class)), fields)
         from_environment = derives(cls, FROM_ENVIRONMENT)
         for name in fields:
-            default = self._field_default(cls, name, call.node) if call.exact else unknown("caller")
+            default = as_default(self._field_default(cls, name, call.node) if call.exact else unknown("caller"))
             default = preset(default) if from_environment else default
             machine.heap.put(instance, name, unknown("call") if name in validated else given.get(name) or default)
         names = ("__post_init__", "setup") if derives(cls, (_LINEN,)) else ("__post_init__",)

@@ -121,15 +121,15 @@ def set_on_class(node: ast.ClassDef, content: bytes) -> set[str]:
     return attributes
 
 
-def annotated(node: ast.ClassDef) -> list[str]:
-    """Return the names that a class body annotates, which are the fields of a record."""
-    return [
-        statement.target.id
+def annotated(node: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """Return the names that a class body annotates, which are the fields of a record, with their defaults."""
+    return {
+        statement.target.id: statement.value
         for statement in node.body
         if isinstance(statement, ast.AnnAssign)
         and isinstance(statement.target, ast.Name)
         and "ClassVar" not in ast.dump(statement.annotation)[:200]
-    ]
+    }
 
 
 def validated(nodes: Iterable[ast.ClassDef], fields: Iterable[str]) -> set[str]:

@@ -356,6 +356,13 @@ def preset(value: Value | None) -> Value:
     return unknown("config")
 
 
+def as_default(value: Value) -> Value:
+    """Return a constant with its literals marked as a default, instead of which callers may give another."""
+    if isinstance(value, Const):
+        return Const(value.value, frozenset([replace(literal, default=True) for literal in value.stated]))
+    return value
+
+
 def make_options(function: Value | None) -> None:
     """Make the defaults of a function those of options, as a file may say what no caller gives."""
     if isinstance(function, Function):
