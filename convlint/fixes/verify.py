@@ -66,7 +66,7 @@ def disturbed(before: Network, after: Network, plan: EditPlan) -> str:
     return reason
 
 
-def _new_widths(before: Network, plan: EditPlan) -> set[tuple[int | None, int]]:
+def _new_widths(before: Network, plan: EditPlan) -> set[tuple[Any, Any]]:
     """The numbers of channels that the plan changes, each with the new one."""
     return {
         (getattr(before.layers[index], field), sets[field])
@@ -76,7 +76,7 @@ def _new_widths(before: Network, plan: EditPlan) -> set[tuple[int | None, int]]:
     }
 
 
-def _along(old: ConvLayer, new: ConvLayer, widths: Container[tuple[int | None, int]]) -> dict[str, int]:
+def _along(old: ConvLayer, new: ConvLayer, widths: Container[tuple[Any, Any]]) -> dict[str, int]:
     """The sizes of a layer that has channels as an axis of space, as efficient channel attention has: they follow."""
     return {axis: getattr(new, axis) for axis in _AXES if (getattr(old, axis), getattr(new, axis)) in widths}
 

@@ -334,21 +334,28 @@ def axis_fields(
     return fields
 
 
-def past_ones(before: Shape, after: Shape, axis: int) -> int | None:
-    """The axis to which a reshape that adds and removes axes of one element moves the channels from `axis`.
+def reshaped(before: Shape, after: Shape, axis: int) -> int | None:
+    """The axis to which a reshape moves the channels from `axis`; None where it may take them apart.
 
-    None where it does more, and of one channel, which is no other axis than those.
+    It keeps them behind the batch or on the last axis, or adds and removes axes of one element alone.
     """
-    wide, then = ([at for at, size in enumerate(shape) if at and size != 1] for shape in (before, after))
+    for past in (1,) if axis == 1 else (len(after) - 1,) if axis == len(before) - 1 else ():
+        known = len(before) > axis and len(after) > past and None not in (*before[1:], *after[1:])
+        if known and before[0] == after[0] and before[axis] == after[past]:
+            return past
+    wide, then = ([at for at, size in enumerate(shape) if size != 1] for shape in (before, after))
     sizes, left = [before[at] for at in wide], [after[at] for at in then]
-    if axis not in wide or sizes != left or None in sizes or before[0] != after[0]:
+    if axis not in wide or sizes != left or None in sizes[1:]:
         return None
-    return then[wide.index(axis)]
+    return then[wide.index(axis)] or None
 
 
-def kept_along(axis: int, size: int | None, written: int | None, strides: Sequence[int]) -> bool:
-    """Whether a convolution, of those strides, that has channels as an axis of space hands on as many of them."""
-    return axis > 1 and size is not None and size == written and strides[axis - 2] == 1
+def past_convolution(place: ChannelPlace, before: Shape | None, after: Shape | None, strides: Sequence[int]) -> int:
+    """The axis of space at which a convolution has the channels, and hands on as many; 0 where it does not."""
+    if not isinstance(place, int) or before is None or after is None or place - 2 not in range(len(strides)):
+        return 0
+    sizes = {*before[place : place + 1], *after[place : place + 1]}
+    return place if strides[place - 2] == 1 and len(sizes) == 1 and None not in sizes else 0
 
 
 def sizes_of(shape: Shape | None, axis: ChannelPlace) -> dict[str, Any]:

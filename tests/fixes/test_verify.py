@@ -1,5 +1,6 @@
 """What an edited network has to be, and what is wrong with it otherwise."""
 
+import pytest
 from mended_specs import network_of, planned, wish
 from msgspec.structs import replace
 
@@ -48,6 +49,15 @@ def test_what_is_not_is_said_by_layer() -> None:
     }  # fmt: skip
     also = net(LAYERS.replace("60", "64"), defaults=DEFAULTS.replace("fp16", "bf16"))
     assert set(unexpected(net(), also, plan)) == {0, 1}
+
+
+@pytest.mark.parametrize(("width", "sizes"), [(64, {}), (62, {2: "c would be read with another W"})])
+def test_a_layer_along_the_channels_follows_their_width(width: int, sizes: dict[int, str]) -> None:
+    along = LAYERS + "  - { name: c, dims: 1, C: 1, W: 60, K: 1, R: 1, S: 3, padding: 1 }\n"
+    after = net(along.replace("60", "64").replace("W: 64", f"W: {width}"))
+    plan = planned(net(along), wish("a", K=64))
+    assert unexpected(net(along), after, plan) == sizes
+    assert disturbed(net(along), after, plan) == sizes.get(2, "")
 
 
 def test_what_is_wrong_with_the_whole() -> None:

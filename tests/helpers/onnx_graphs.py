@@ -6,6 +6,10 @@ from typing import Any
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+from read_inputs import sound
+
+from convlint.model.network import Network
+from convlint.readers.onnx.reader import read
 
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
 LIGHT_CONVOLUTIONS = {
@@ -114,3 +118,40 @@ def expected_convolutions(path: Path, batch: int) -> list[dict[str, Any]]:
             result = source
         shapes[node.output[0]] = result
     return found
+
+
+class Graph:
+    """A graph written down node by node; every method returns the name of a tensor. `x` is its input, 2x3x8x6."""
+
+    def __init__(self, shape: Any = (2, 3, 8, 6)) -> None:
+        self.inputs = [value("x", list(shape))]
+        self.nodes: list[Any] = []
+        self.tensors: list[Any] = []
+
+    def node(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
+        """The name of the new node and of its first output; the others are `name_1` and so on."""
+        name = f"{op}{len(self.nodes)}"
+        written = [name, *(f"{name}_{number}" for number in range(1, outputs))]
+        self.nodes.append(helper.make_node(op, list(inputs), written, name=name, **attributes))
+        return name
+
+    def constant(self, *sizes: int) -> str:
+        self.tensors.append(weight(f"k{len(self.tensors)}", list(sizes)))
+        return str(self.tensors[-1].name)
+
+    def numbers(self, *values: int | float) -> str:
+        dtype = np.int64 if all(isinstance(each, int) for each in values) else np.float32
+        self.tensors.append(numpy_helper.from_array(np.array(values, dtype), f"k{len(self.tensors)}"))
+        return str(self.tensors[-1].name)
+
+    def conv(self, source: str, C: int, K: int, taps: int = 1, group: int = 1, **attributes: Any) -> str:
+        return self.node(
+            "Conv", source, self.constant(K, C // group, taps, taps), group=group, pads=[taps // 2] * 4, **attributes
+        )
+
+    def norm(self, source: str, C: int) -> str:
+        return self.node("BatchNormalization", source, *[self.constant(C) for _ in range(4)])
+
+    def read(self, folder: Path, *outputs: str, **more: Any) -> Network:
+        proto = model(self.nodes, self.inputs, list(outputs), self.tensors, **more)
+        return sound(read, save(folder, proto))

@@ -6,7 +6,7 @@ from convlint.model.channels import channels_of
 from convlint.model.layer import ConvLayer
 from convlint.model.network import Network
 from convlint.readers.bounded_json import MOST_TEXT
-from convlint.readers.operations import Effect, Operations, Shape, past_ones
+from convlint.readers.operations import Effect, Operations, Shape, reshaped
 
 LAYERS = (
     ConvLayer(name="a", C=3, K=60, H=8, W=6, P=4, Q=3),
@@ -99,17 +99,25 @@ def test_sizes_of_tensors(shape: Shape | None, axis: int, expected: tuple[int | 
         ((8, 12, 1, 1), (8, 12), 1, 1),
         ((None, 12, 1, 1), (None, 12), 1, 1),
         ((8, 12, 1, 2), (8, 24), 1, None),  # the channels are not alone
+        ((8, 12, 4, 4), (8, 12, 16), 1, 1),
+        ((8, 4, 4, 12), (8, 16, 12), 3, 2),
+        ((8, 4, 12, 4), (8, 4, 48), 2, None),
+        ((8, 12, None), (8, 12, 2, 4), 1, None),
         ((8, 12), (8, 3, 4), 1, None),
         ((8, 12), (8, 1, 12, 1), 1, 2),
         ((8, 5, 12, 1, 4), (8, 1, 5, 12, 4), 2, 3),
+        ((8, 12, 4), (1, 8, 12, 4), 1, 2),
+        ((1, 12, 4), (12, 4), 1, None),  # in front
+        ((None, None, 4), (None, None, 4, 1), 2, None),  # which may have changed places
         ((8, 5, 12), (8, 5, 1, 4, 3), 2, None),
         ((8, None, 12), (8, None, 12, 1), 2, None),
-        ((8, 1), (8, 1, 1, 1), 1, None),  # one channel is no different from a place
+        ((8, 1), (8, 1, 1, 1), 1, 1),
+        ((8, 4, 1, 4), (8, 4, 4, 1), 2, None),  # one channel is no different from a place
         ((8, None), (8, None, 1, 1), 1, None),
         ((8, 12), (12, 8), 1, None),
         ((8, 12), (), 1, None),
         ((8,), (8, 12), 1, None),
     ],
 )
-def test_channels_past_axes_of_one_element(before: Shape, after: Shape, axis: int, expected: int | None) -> None:
-    assert past_ones(before, after, axis) == expected
+def test_where_a_reshape_leaves_channels(before: Shape, after: Shape, axis: int, expected: int | None) -> None:
+    assert reshaped(before, after, axis) == expected

@@ -15,7 +15,7 @@ from convlint.model.network import Work, WorkKind
 from convlint.readers.bounded_json import MOST_AXES, Node
 from convlint.readers.keras.layer import NORMS, is_frozen
 from convlint.readers.keras.shapes import CHANNELS_FIRST, SAME, SAME_OPS, channels_first
-from convlint.readers.operations import NAMED, Effect, Operations, Shape, ValueOrigin, flattens, past_ones
+from convlint.readers.operations import NAMED, Effect, Operations, Shape, ValueOrigin, flattens, reshaped
 
 _OPS = "keras.src.ops"  # the module of recorded functions; told apart from layers, as some share a name with one
 _ADD = frozenset({"Add", "Average", "Maximum", "Minimum", "Multiply", "Subtract"})
@@ -169,7 +169,7 @@ def _group_norm(steps: ModelOperations, config: Node, before: Shape | None, _: S
 def _reshape(steps: ModelOperations, _: Node, before: Shape | None, after: Shape | None) -> Effect | None:
     if before is None or after is None or len(after) < 3:
         return None
-    return Effect("identity") if past_ones(before, after, steps.axis(before)) == steps.axis(after) else None
+    return Effect("resize") if reshaped(before, after, steps.axis(before)) == steps.axis(after) else None
 
 
 def _flatten(_: ModelOperations, __: Node, before: Shape | None, after: Shape | None) -> Effect | None:

@@ -1,9 +1,9 @@
-"""ONNX operators by what they do to feature maps, and the walk over a graph: its convolutions and operations."""
+"""The walk over an ONNX graph: its convolutions, and the operations between them."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,62 +12,38 @@ from msgspec.structs import replace
 from convlint.model.layer import ConvLayer
 from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
 from convlint.readers.onnx.file import text
+from convlint.readers.onnx.kinds import (
+    ALIKE,
+    BODIES,
+    CONSTANTS,
+    CONVOLUTIONS,
+    DATA_INPUTS,
+    ELEMENTWISE,
+    POOLS,
+    REDUCTIONS,
+    RESHAPES,
+    SAME,
+    SIZES,
+    STANDARD_DOMAINS,
+    WEIGHT_INPUT,
+    Given,
+    Map,
+    effect_of,
+)
 from convlint.readers.operations import (
     NAMED,
-    ChannelPlace,
     ConvFlow,
     ConvOutput,
     Effect,
     Operations,
     Shape,
     ValueOrigin,
-    flattens,
-    joined_again,
-    moved_by,
-    one_element,
-    parted,
+    past_convolution,
     sizes_of,
 )
 
 if TYPE_CHECKING:
     import onnx
-
-
-STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
-CONVOLUTIONS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
-WEIGHT_INPUT = {"Conv": 1, "ConvTranspose": 1, "ConvInteger": 1, "QLinearConv": 3}
-NORMS = frozenset({"BatchNormalization", "InstanceNormalization"})
-CONSTANTS = frozenset({"Constant", "ConstantOfShape"})
-BODIES = frozenset({"If", "Loop", "Scan"})
-RESHAPES = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze"})
-
-# write sizes, not maps: a model that is exported again with a wider layer has other ones
-SIZES = frozenset({"Shape", "Size"})
-# keep the sizes of their first input, whatever they read besides
-_SAME = (
-    "Abs Acos Acosh Asin Asinh Atan Atanh Bernoulli BitwiseNot Cast CastLike Ceil Celu Cos Cosh DequantizeLinear "
-    "Dropout DynamicQuantizeLinear Elu Erf Exp Floor Gelu HardSigmoid HardSwish Hardmax Identity IsInf IsNaN LRN "
-    "LayerNormalization LeakyRelu Log LogSoftmax LpNormalization MeanVarianceNormalization Mish Neg Not "
-    "QuantizeLinear RMSNormalization Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh Softmax Softplus "
-    "Softsign Sqrt Swish Tan Tanh ThresholdedRelu"
-)
-SAME = frozenset(_SAME.split())
-# how many of the first inputs are data: from the others these take a type or a shape alone
-DATA_INPUTS = {"CastLike": 1, "RandomNormalLike": 0, "RandomUniformLike": 0}
-# broadcast all that they read to one shape
-_ELEMENTWISE = (
-    "Add And BitShift BitwiseAnd BitwiseOr BitwiseXor Clip Div Equal Greater GreaterOrEqual Less LessOrEqual Max Mean "
-    "Min Mod Mul Or PRelu Pow Sub Sum Where Xor"
-)
-ELEMENTWISE = frozenset(_ELEMENTWISE.split())
-# work on the axes behind batch and channels
-POOLS = frozenset({"AveragePool", "GlobalAveragePool", "GlobalLpPool", "GlobalMaxPool", "LpPool", "MaxPool"})
-# may change any axis: the shapes before and after tell which
-ANY_AXIS = frozenset({"Resize", "Upsample", "Pad", "Expand"})
-_REDUCED_BY = "L1 L2 LogSum LogSumExp Max Mean Min Prod Sum SumSquare"
-REDUCTIONS = frozenset(f"Reduce{kind}" for kind in _REDUCED_BY.split())
-# all their outputs have the shape of the first; further outputs of other operators are numbers, not maps
-ALIKE = frozenset({"Dropout", "MaxPool"})
 
 
 # Hand on what they read, without a kernel.
@@ -164,209 +140,6 @@ class GraphScope:
         return self.outer.tensor(name) if tensor is None and self.outer is not None else tensor
 
 
-class Map(NamedTuple):
-    """A tensor that depends on the graph's inputs: the operation that makes it, and where its channels are.
-
-    `composed`: the channels may be several runs, one after another, as a concatenation makes them.
-    """
-
-    operation: int
-    place: ChannelPlace
-    composed: bool = False
-
-
-class Given(NamedTuple):
-    """A node with the maps that it reads, their shapes (`before`), and the shape of its first output (`after`)."""
-
-    node: Any
-    maps: Sequence[Map]
-    before: Sequence[Shape | None]
-    after: Shape | None
-    constants: int  # how many of its inputs are constants
-    measured: bool = False  # where it cuts is computed from the size of what it reads
-
-    @property
-    def axis(self) -> int:
-        """The axis of channels of the first map; 0 where they are on two."""
-        place = self.maps[0].place
-        return place if isinstance(place, int) else 0
-
-    def number(self, name: str, default: int) -> int:
-        """The whole number that an attribute of the node has."""
-        return next((attribute.i for attribute in self.node.attribute if attribute.name == name), default)
-
-
-def effect_of(op: str, given: Given) -> Effect | None:
-    """The effect of a node of operator `op` on its maps; None where it may do anything."""
-    if op in ELEMENTWISE:
-        return _elementwise(given)
-    if op == "Concat":
-        return _concatenation(given)
-    rule = _RULES.get(op)
-    if rule is None or len(given.maps) > 1 or not (given.axis or rule in (_same, _reshape, _transpose)):
-        return None
-    return rule(given)
-
-
-def _same(given: Given) -> Effect:
-    return Effect("identity", given.maps[0].place)
-
-
-def _elementwise(given: Given) -> Effect | None:
-    after, axis = given.after, given.axis
-    if after is None or axis >= len(after) or after[axis] is None:
-        return None
-    for operand, shape in zip(given.maps, given.before, strict=True):
-        if shape is None or len(shape) != len(after) or operand.place != axis:
-            return None
-    if len(given.maps) > 1:
-        return Effect("add", axis)
-    same = all(None in sizes or sizes[0] == sizes[1] for sizes in zip(given.before[0] or (), after, strict=True))
-    return Effect("identity", axis) if same and _keeps_channels(given) else None
-
-
-def _keeps_channels(given: Given) -> bool:
-    """Whether the sizes of batch and channels, and the number of axes, are the same before and after."""
-    before, after, axis = given.before[0], given.after, given.axis
-    if before is None or after is None or len(before) != len(after) or axis >= len(after):
-        return False
-    return before[axis] is not None and before[axis] == after[axis] and before[0] == after[0]
-
-
-def _concatenation(given: Given) -> Effect | None:
-    shapes, axis = [given.after, *given.before], given.axis
-    ranks = {len(shape) for shape in shapes if shape is not None}
-    if given.constants or None in shapes or len(ranks) != 1 or any(operand.place != axis for operand in given.maps):
-        return None
-    along = given.number("axis", 0)
-    return Effect("concat", axis) if axis == (along + min(ranks) if along < 0 else along) else None
-
-
-def _any_axis(given: Given) -> Effect | None:
-    if not _keeps_channels(given):
-        return None
-    known = given.after is not None and None not in given.after[1:]
-    return Effect("identity" if known and given.before[0] == given.after else "resize", given.axis)
-
-
-def _reduction(given: Given) -> Effect | None:
-    """A reduction over axes of space alone, or over the channels; not of one channel, of size 1 in either case.
-
-    Those that keep no axis of space are told by sizes that no other axis has.
-    """
-    before, after = given.before[0], given.after
-    if before is not None and after is not None and len(after) == 2 < len(before):
-        others = [size for axis, size in enumerate(before) if axis not in (0, given.axis)]
-        kept = after == (before[0], before[given.axis]) and {None, *after}.isdisjoint(others)
-        return Effect("resize") if kept else None
-    if before is None or given.axis >= len(before) or before[given.axis] == 1:
-        return None
-    pooled = (*before[: given.axis], 1, *before[given.axis + 1 :])
-    if after == pooled and None not in before[1:]:
-        return Effect("channel_pool", given.axis)
-    return Effect("resize", given.axis) if _keeps_channels(given) else None
-
-
-def _pool(given: Given) -> Effect | None:
-    return Effect("resize", 1) if given.axis == 1 else None
-
-
-def _group_norm(given: Given) -> Effect | None:
-    groups = given.number("num_groups", 0)
-    return Effect("identity", 1, groups=groups) if given.axis == 1 and groups > 0 else None
-
-
-def _transpose(given: Given) -> Effect | None:
-    """A transpose that moves the channels alone."""
-    order = next((list(attribute.ints) for attribute in given.node.attribute if attribute.name == "perm"), [])
-    place = moved_by(given.maps[0].place, order) if len(order) > 2 else None
-    return None if place is None else Effect("identity", place)
-
-
-def _shuffle(given: Given) -> Effect | None:
-    """DepthToSpace. Mode DCR orders its input by block, then channel, which keeps a single run of channels together."""
-    mode = next((attribute.s for attribute in given.node.attribute if attribute.name == "mode"), b"DCR")
-    factor = given.number("blocksize", 0)
-    if given.axis != 1 or factor < 1 or (mode != b"CRD" and (mode != b"DCR" or given.maps[0].composed)):
-        return None
-    return Effect("pixel_shuffle", 1, factor=factor)
-
-
-def _unshuffle(given: Given) -> Effect | None:
-    """SpaceToDepth, which orders its output by block, then channel."""
-    factor = given.number("blocksize", 0)
-    fits = given.axis == 1 and factor > 0 and not given.maps[0].composed
-    return Effect("pixel_unshuffle", 1, factor=factor) if fits else None
-
-
-def _one_element(given: Given) -> Effect | None:
-    """Adds or removes axes of size 1 in maps of one element."""
-    before, after = given.before[0], given.after
-    moved = None if before is None or after is None else one_element(before, after, given.axis)
-    return None if moved is None else Effect("identity", moved)
-
-
-def _reshape(given: Given) -> Effect | None:
-    """A reshape to a map of one element, or to a vector of all elements of each image; two that shuffle channels."""
-    before, after, place = given.before[0], given.after, given.maps[0].place
-    if before is None or after is None:
-        return None
-    if isinstance(place, tuple):
-        return joined_again(before, place, after)
-    if len(after) > 2:
-        return (parted(before, after) if place == 1 else None) or _one_element(given)
-    return Effect("view") if flattens(before, after) else None
-
-
-def _split(given: Given) -> Effect | None:
-    """Equal parts of the channels, as many as the node has outputs; whether all are equal is seen there."""
-    before, after, parts = given.before[0], given.after, len(given.node.output)
-    if before is None or after is None or len(after) != len(before) or parts < 2:
-        return None
-    along = given.number("axis", 0) % len(before)
-    whole, part = before[given.axis], after[given.axis]
-    fits = along == given.axis and whole is not None and part is not None and whole == parts * part
-    return Effect("split", given.axis, factor=parts) if fits else None
-
-
-def _slice(given: Given) -> Effect | None:
-    """One of several equal parts of the channels, which is so much of them however many there are."""
-    before, after, axis = given.before[0], given.after, given.axis
-    if not given.measured or before is None or after is None or len(before) <= axis or len(after) != len(before):
-        return None
-    whole, part = before[axis], after[axis]
-    if whole is None or part is None or after != (*before[:axis], part, *before[axis + 1 :]):
-        return None
-    return Effect("split", axis, factor=whole // part) if part < whole and whole % part == 0 else None
-
-
-def _product(given: Given) -> Effect | None:
-    """A product of a map's channels, where they are on its last axis, with a matrix that is stored."""
-    before, after = given.before[0], given.after
-    known = before is not None and after is not None and given.axis == len(before) - 1 == len(after) - 1
-    stored = given.constants and len(given.maps) == 1 and not given.number("transA", 0)
-    return Effect("linear", given.axis) if known and stored else None
-
-
-_RULES: Mapping[str, Callable[[Given], Effect | None]] = {
-    **dict.fromkeys(SAME, _same),
-    **dict.fromkeys(NORMS, lambda given: Effect("batchnorm", given.axis)),
-    **dict.fromkeys(POOLS, _pool),
-    **dict.fromkeys(ANY_AXIS, _any_axis),
-    **dict.fromkeys(REDUCTIONS, _reduction),
-    "GroupNormalization": _group_norm,
-    "Transpose": _transpose,
-    "DepthToSpace": _shuffle,
-    "SpaceToDepth": _unshuffle,
-    "Squeeze": _one_element,
-    "Unsqueeze": _one_element,
-    "Split": _split,
-    "Slice": _slice,
-    **dict.fromkeys(("Reshape", "Flatten"), _reshape),
-    **dict.fromkeys(("Gemm", "MatMul"), _product),
-}
-
-
 class GraphOperations(Operations):
     """The operations of a graph that is being walked, by the names of the values that they write."""
 
@@ -396,19 +169,33 @@ class GraphOperations(Operations):
         for source in node.input[:1]:
             self._made_of.update(dict.fromkeys(node.output, self._made_of.get(source, source)))
 
-    def node_convolution(self, node: onnx.NodeProto, call: int) -> None:
-        """Adds a convolution, which is call number `call`."""
+    def node_convolution(self, node: onnx.NodeProto, call: int, scope: GraphScope) -> None:
+        """Adds a convolution, which is call number `call`.
+
+        Where it has the channels as an axis of space whose size it keeps, they go past it.
+        """
         label, names = _label(node), list(node.input)
         source = self._maps.get(names[0]) if names else None
+        for name in names[WEIGHT_INPUT[node.op_type] :][:1]:
+            self._users.setdefault(self._made_of.get(name, name), []).append((call, f"{node.op_type} {name}"))
         computed = [self._maps[name].operation for name in names[1:] if name in self._maps]
         if computed:
             why = f"{label}, whose weights are computed,"
             self.opaque(f"weights of {label}", why, computed)
             self.set_apart(call, why)
         if source is not None and source.place != 1:
-            self.set_apart(call, f"{label}, which takes another axis for channels,")
-        for name in names[WEIGHT_INPUT[node.op_type] :][:1]:
-            self._users.setdefault(self._made_of.get(name, name), []).append((call, f"{node.op_type} {name}"))
+            why = f"{label}, which takes another axis for channels,"
+            before, after = scope.shape(names[0]), scope.shape(next(iter(node.output), ""))
+            strides = next((list(each.ints) for each in node.attribute if each.name == "strides"), [1, 1, 1])
+            place = past_convolution(source.place, before, after, strides)
+            if place and not computed and not source.made_up:
+                pool = self.add(Effect("channel_pool"), f"input of {label}", (source.operation,), before, why)
+                number = self.opaque(f"output of {label}", why, (self.convolution(call, pool),), (None, 1))
+                inputs = (source.operation, number)
+                number = self.add(Effect("resize", place), f"past {label}", inputs, after, why)
+                self._maps.update(dict.fromkeys(node.output, Map(number, place)))
+                return
+            self.set_apart(call, why)
         groups = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
         number = self.convolution(call, None if source is None else source.operation)
         written = Map(number, 1, groups > 1 and source is not None and source.composed)
@@ -422,7 +209,7 @@ class GraphOperations(Operations):
             shape = scope.shape(formal.name)
             inputs = () if given is None else (given.operation,)
             number = self.opaque(text(formal.name), _label(node), inputs, shape)
-            self._maps[formal.name] = Map(number, 1)
+            self._maps[formal.name] = Map(number, 1, made_up=True)
 
     def other(self, node: onnx.NodeProto, scope: GraphScope, *, trusted: bool) -> None:
         """Adds a node that is no convolution; its shapes count only where they are `trusted`."""
@@ -443,7 +230,8 @@ class GraphOperations(Operations):
         before = [scope.shape(name) if trusted else None for name in read]
         measured = any(self._measured.get(end) == names[0] for end in names[2:3])
         effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read), measured))
-        if effect is not None and effect.kind == "split" and len(set(shapes)) > 1:
+        made_up = all(operand.made_up for operand in maps)
+        if effect is not None and ((effect.kind == "split" and len(set(shapes)) > 1) or (made_up and effect.axis != 1)):
             effect = None
         if op == "Reshape" and self._ends_group_norm(maps[0], shapes[0]):
             effect = Effect("identity")
@@ -466,14 +254,16 @@ class GraphOperations(Operations):
                 number = self.opaque(name, _label(node), inputs, shape, work=work)
                 work = None
                 inputs = [number]  # the further outputs depend on the same inputs through the first
-                self._maps[written] = Map(number, 1)
+                self._maps[written] = Map(number, 1, made_up=True)
             return
         where = _label(node) if effect.kind in NAMED else ""
         number = self.add(effect, name, inputs, shapes[0], where, work=work)
-        if effect.kind == "split":
-            for part in node.output[1:]:
-                self._maps[part] = Map(self.add(effect, name, inputs, shapes[0], where), effect.axis, maps[0].composed)
-        written_map = Map(number, effect.axis, effect.kind == "concat" or any(operand.composed for operand in maps))
+        made_up = effect.kind == "channel_pool" or (made_up and effect.kind != "linear")
+        composed = effect.kind == "concat" or any(operand.composed for operand in maps)
+        written_map = Map(number, effect.axis, composed, made_up)
+        if op == "Split":
+            for part, shape in zip(node.output[1:], shapes[1:], strict=True):
+                self._maps[part] = written_map._replace(operation=self.add(effect, name, inputs, shape, where))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
 
@@ -709,7 +499,7 @@ class GraphWalk:
                 self.flow.read([origins[name] for name in names[1:] if name in origins], op)
                 index, written = self.flow.convolution(data, op, fault)
                 self.sites.append(GraphConv(node, scope, data, self.flow.written[index], calls, fault))
-                self.steps.node_convolution(node, index)
+                self.steps.node_convolution(node, index, scope)
                 origins.update(dict.fromkeys(node.output, written))
                 continue
             read = [origins[name] for name in names if name in origins]

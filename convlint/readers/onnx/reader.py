@@ -25,7 +25,8 @@ from convlint.readers.onnx.file import (
     set_input_sizes,
     text,
 )
-from convlint.readers.onnx.graph import BODIES, NORMS, WEIGHT_INPUT, GraphConv, GraphScope, GraphWalk
+from convlint.readers.onnx.graph import GraphConv, GraphScope, GraphWalk
+from convlint.readers.onnx.kinds import BODIES, NORMS, WEIGHT_INPUT
 from convlint.readers.operations import Shape, is_first
 
 if TYPE_CHECKING:

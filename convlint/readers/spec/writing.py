@@ -254,6 +254,8 @@ class _Wiring:
         if kind == "channel_pool" and len(inputs) == 1:
             return self._checked(work, self.items.put(operation.name, kind, inputs))
         keeps = keeps_channels(operation, axes[number], [axes[index] for index in operation.inputs])
+        if self.states_step and kind in _ONE_INPUT:  # of tensors that were joined along an axis which no spec has
+            keeps = keeps and {shape.C for shape in inputs} <= {None, operation.C}
         if keeps and (work is None or not (kind in ("add", "concat") or any(_parts_read(work, inputs)))):
             try:
                 shape = self._keeping(number, operation, work, inputs)
@@ -262,7 +264,10 @@ class _Wiring:
             else:
                 return self._resizing(operation, work, shape) if kind == "resize" else shape
         if work is not None:
-            return self._opaque(number, work, inputs)
+            shape, sizes = self._opaque(number, work, inputs), {"C": operation.C, **_positions(operation)}
+            if kind in ("add", "resize") and elements_of(shape) == self._N * prod(size or 0 for size in sizes.values()):
+                shape = self._stated(f"{shape.source} view", "reshape", sizes, [shape])
+            return shape
         return self._sized(operation, "linear" if kind == "linear" else "reshape", inputs)
 
     def _keeping(self, number: int, operation: Operation, work: Work | None, inputs: list[Shape]) -> Shape:

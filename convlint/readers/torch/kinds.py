@@ -19,7 +19,7 @@ from convlint.readers.operations import (
     joined_again,
     moved_by,
     parted,
-    past_ones,
+    reshaped,
 )
 
 _ONE_TO_THREE = ("1d", "2d", "3d")
@@ -217,17 +217,14 @@ def _unchanged(_: str, call: OperatorCall) -> Effect:
 def _viewed(_: str, call: OperatorCall) -> Effect:
     """A view keeps the order of elements: those of a channel stay together, or all those of an image in one vector."""
     before, after, place = call.reads[0], call.written, call.axes[0]
-    if None in (*before, *after) or before[0] != after[0] or isinstance(place, tuple):
+    if None in (*before, *after) or isinstance(place, tuple):
         return OPAQUE
     if before == after and call.different == 1:
         return Effect("identity", place)
-    for past in (1,) if place == 1 else (len(after) - 1,) if place == len(before) - 1 else ():
-        if before[place] == after[past]:
-            return Effect("resize", past)
-    moved = past_ones(before, after, place)
+    moved = reshaped(before, after, place)
     if moved is not None:
         return Effect("resize", moved)
-    if call.different > 1:
+    if call.different > 1 or before[0] != after[0]:
         return OPAQUE
     if len(after) == 2:
         return Effect("view") if place in (1, len(before) - 1) else OPAQUE

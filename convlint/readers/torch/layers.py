@@ -25,7 +25,7 @@ from convlint.readers.operations import (
     channels_second,
     elements,
     is_first,
-    kept_along,
+    past_convolution,
     with_shared_weights,
     with_whole_shuffles,
 )
@@ -235,6 +235,9 @@ class TracedOperations:
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
         self._axes: list[ChannelPlace] = []  # where each tensor has its channels
+        # Those whose channels nobody follows, as an opaque operation made them: they are given for axis 1, but may be
+        # on any, so that following them elsewhere says nothing.
+        self._made_up: set[int] = set()
         self._number_of: dict[Hashable, int] = {}
         # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
         # becomes an operation when it first is.
@@ -262,9 +265,8 @@ class TracedOperations:
         sources = known = tuple(number for number in numbers if number is not None)
         plain = len(call.arrives) == dims + 2 and all(number is None for number in numbers[1:])
         turned = any(self._axes[number] != 1 for number in known)
-        place = self._axes[known[0]] if turned and plain else 1
-        strides = _per_axis(call.stride, dims)
-        past = isinstance(place, int) and kept_along(place, call.arrives[place], call.output[place], strides)
+        place = self._axes[known[0]] if turned and plain and not self._made_up.issuperset(known) else 1
+        past = past_convolution(place, call.arrives, call.output, _per_axis(call.stride, dims))
         text = _at("convolution", where()) if turned or not plain else ""
         if known and text:
             arrives = (None, call.arrives[-dims - 1], *call.arrives[-dims:])
@@ -278,8 +280,9 @@ class TracedOperations:
             written_shape = (None, 1) if past else call.output  # no wider than what goes past
             number = self._add(OPAQUE, "convolution_output", written_shape, (number,), where=text)
         if past:
-            kept = Effect("resize", place)
-            number = self._add(kept, "convolution_output", call.output, (*sources, number), where=text)
+            number = self._add(
+                Effect("resize", past), "convolution_output", call.output, (*sources, number), where=text
+            )
         self._number_of[written] = number
 
     def note(
@@ -332,6 +335,8 @@ class TracedOperations:
         at = found.index(numbers[0])
         axes = [self._axes[number] for number in numbers]
         effect = effect_of(name, OperatorCall(shapes, len(inputs), len(keys), at, shape, argument, axes))
+        if effect.axis != 1 and self._made_up.issuperset(inputs):
+            effect = OPAQUE
         short = plain(name)
         states = short in VIEWED and effect.kind == "resize"  # such a view may state the channels
         located = effect.kind in _LOCATED or states or effect.groups > 1 or len(written) > 1
@@ -442,6 +447,9 @@ class TracedOperations:
             D, H, W = (1, 1, 1, *space)[-3:]
         self._shapes.append(shape)
         self._axes.append(effect.axis)
+        keeps = effect.kind not in ("input", "conv", "linear")
+        if effect.kind in ("reshape", "channel_pool") or (keeps and self._made_up.issuperset(inputs)):
+            self._made_up.add(number)
         sized = C is not None and any(C in constant for constant in constants)
         # made for so many channels, with weights or without
         norm = effect.kind in ("batchnorm", "linear") or name in ("group_norm", "layer_norm")

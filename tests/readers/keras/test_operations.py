@@ -63,7 +63,7 @@ LAYERS: list[tuple[Any, str, int | None, int | None, int | None]] = [
     (lambda: L.Resizing(5, 7), "resize", 12, 5, 7),
     (lambda: L.Flatten(), "view", 576, 1, 1),
     (lambda: L.Reshape((8, 12, 6)), "reshape", 6, 8, 12),
-    (lambda: L.Reshape((4, 12, 12)), "reshape", 12, 4, 12),
+    (lambda: L.Reshape((4, 12, 12)), "resize", 12, 4, 12),
     (lambda: L.Permute((2, 1, 3)), "reshape", 12, 6, 8),
     (lambda: L.Dense(10), "linear", 10, 8, 6),
     (lambda: L.EinsumDense("abcd,de->abce", output_shape=(8, 6, 12)), "reshape", None, None, None),

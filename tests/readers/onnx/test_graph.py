@@ -2,137 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from named_groups import members, named, written
 from onnx import TensorProto, helper, numpy_helper
-from onnx_graphs import LIGHT, model, save, value, weight
-from read_inputs import sound
+from onnx_graphs import LIGHT, Graph, model, save, value, weight
 
 from convlint.estimate.memory import parameters
 from convlint.model.channels import THE_INPUT, channels_of
-from convlint.model.network import Network
 from convlint.readers import ReadOptions
 from convlint.readers.onnx.reader import read
 from convlint.readers.spec.reader import read_spec
 from convlint.readers.spec.writing import spec_text
 
 pytestmark = [pytest.mark.slow, pytest.mark.contract]
-
-
-class Graph:
-    """A graph written down node by node; every method returns the name of a tensor. `x` is its input, 2x3x8x6."""
-
-    def __init__(self, shape: Any = (2, 3, 8, 6)) -> None:
-        self.inputs = [value("x", list(shape))]
-        self.nodes: list[Any] = []
-        self.tensors: list[Any] = []
-
-    def node(self, op: str, *inputs: str, outputs: int = 1, **attributes: Any) -> str:
-        """The name of the new node and of its first output; the others are `name_1` and so on."""
-        name = f"{op}{len(self.nodes)}"
-        written = [name, *(f"{name}_{number}" for number in range(1, outputs))]
-        self.nodes.append(helper.make_node(op, list(inputs), written, name=name, **attributes))
-        return name
-
-    def constant(self, *sizes: int) -> str:
-        self.tensors.append(weight(f"k{len(self.tensors)}", list(sizes)))
-        return str(self.tensors[-1].name)
-
-    def numbers(self, *values: int | float) -> str:
-        dtype = np.int64 if all(isinstance(each, int) for each in values) else np.float32
-        self.tensors.append(numpy_helper.from_array(np.array(values, dtype), f"k{len(self.tensors)}"))
-        return str(self.tensors[-1].name)
-
-    def conv(self, source: str, C: int, K: int, taps: int = 1, group: int = 1, **attributes: Any) -> str:
-        return self.node(
-            "Conv", source, self.constant(K, C // group, taps, taps), group=group, pads=[taps // 2] * 4, **attributes
-        )
-
-    def norm(self, source: str, C: int) -> str:
-        return self.node("BatchNormalization", source, *[self.constant(C) for _ in range(4)])
-
-    def read(self, folder: Path, *outputs: str, **more: Any) -> Network:
-        proto = model(self.nodes, self.inputs, list(outputs), self.tensors, **more)
-        return sound(read, save(folder, proto))
-
-
-# (operator, attributes, its constants, the operation, C, H, W) behind a map of 12x8x6
-NODES: list[tuple[str, dict[str, Any], list[Any], str, int | None, int | None, int | None]] = [
-    ("Relu", {}, [], "identity", 12, 8, 6),
-    ("Cast", {"to": TensorProto.FLOAT}, [], "identity", 12, 8, 6),
-    ("Dropout", {}, [], "identity", 12, 8, 6),
-    ("Softmax", {"axis": 1}, [], "identity", 12, 8, 6),
-    ("LayerNormalization", {"axis": 1}, [(12, 8, 6)], "identity", 12, 8, 6),
-    ("LpNormalization", {"axis": 1}, [], "identity", 12, 8, 6),
-    ("Clip", {}, [(), ()], "identity", 12, 8, 6),
-    ("PRelu", {}, [(12, 1, 1)], "identity", 12, 8, 6),
-    ("Add", {}, [(1, 12, 1, 1)], "identity", 12, 8, 6),
-    ("Mul", {}, [()], "identity", 12, 8, 6),
-    ("Sub", {}, [(1, 2, 12, 8, 6)], "reshape", 2, 8, 6),
-    ("Add", {}, [(16, 1, 8, 6)], "reshape", None, None, None),
-    ("BatchNormalization", {}, [(12,)] * 4, "batchnorm", 12, 8, 6),
-    ("InstanceNormalization", {}, [(12,)] * 2, "batchnorm", 12, 8, 6),
-    ("MaxPool", {"kernel_shape": [2, 2], "strides": [2, 2]}, [], "resize", 12, 4, 3),
-    ("AveragePool", {"kernel_shape": [3, 3]}, [], "resize", 12, 6, 4),
-    ("GlobalAveragePool", {}, [], "resize", 12, 1, 1),
-    ("ReduceMean", {}, [[2, 3]], "resize", 12, 1, 1),
-    ("ReduceMean", {}, [[1]], "channel_pool", 1, 8, 6),
-    ("ReduceMean", {}, [[1, 2, 3]], "reshape", 1, 1, 1),
-    ("ReduceMean", {"keepdims": 0}, [[2, 3]], "resize", 12, 1, 1),
-    ("ReduceMean", {"keepdims": 0}, [[1, 3]], "reshape", 8, 1, 1),
-    ("ReduceMax", {"keepdims": 0}, [[1]], "reshape", 8, 1, 6),
-    ("Resize", {"mode": "nearest"}, ["", [1.0, 1.0, 2.0, 2.0]], "resize", 12, 16, 12),
-    ("Resize", {"mode": "nearest"}, ["", [1.0, 2.0, 1.0, 1.0]], "reshape", 24, 8, 6),
-    ("Pad", {}, [[0, 0, 1, 1, 0, 0, 1, 1]], "resize", 12, 10, 8),
-    ("Pad", {}, [[0, 0, 0, 0, 0, 0, 0, 0]], "identity", 12, 8, 6),
-    ("Pad", {}, [[0, 2, 0, 0, 0, 2, 0, 0]], "reshape", 16, 8, 6),
-    ("Expand", {}, [[2, 12, 8, 6]], "identity", 12, 8, 6),
-    ("DepthToSpace", {"blocksize": 2, "mode": "CRD"}, [], "pixel_shuffle", 3, 16, 12),
-    ("DepthToSpace", {"blocksize": 2}, [], "pixel_shuffle", 3, 16, 12),
-    ("SpaceToDepth", {"blocksize": 2}, [], "pixel_unshuffle", 48, 4, 3),
-    ("Transpose", {"perm": [0, 2, 3, 1]}, [], "identity", 12, 8, 6),
-    ("Transpose", {"perm": [0, 3, 2, 1]}, [], "reshape", 6, 8, 12),
-    ("Transpose", {"perm": [0, 2, 1, 3]}, [], "reshape", 8, 12, 6),
-    ("Transpose", {"perm": [1, 0, 2, 3]}, [], "reshape", 2, 8, 6),
-    ("Transpose", {}, [], "reshape", 8, 12, 2),
-    ("Flatten", {}, [], "view", 576, 1, 1),
-    ("Reshape", {}, [[2, 4, 3, 8, 6]], "identity", 12, 8, 6),
-    ("Reshape", {}, [[2, 4, 3, 48]], "resize", 12, 1, 48),
-    ("Reshape", {}, [[2, 8, 12, 6]], "reshape", 8, 12, 6),
-    ("Slice", {}, [[0], [6], [1]], "reshape", 6, 8, 6),
-    ("Gather", {"axis": 1}, [[0, 2, 4]], "reshape", 3, 8, 6),
-    ("MatMul", {}, [(6, 10)], "reshape", 12, 8, 10),
-    ("Concat", {"axis": 1}, [(2, 4, 8, 6)], "reshape", 16, 8, 6),
-    ("GridSample", {}, [(2, 8, 6, 2)], "reshape", 12, 8, 6),
-]
-
-
-@pytest.mark.parametrize(("op", "attributes", "constants", "kind", "C", "H", "W"), NODES)
-def test_operators(
-    tmp_path: Path, op: str, attributes: dict[str, Any], constants: list[Any], kind: str,
-    C: int | None, H: int | None, W: int | None,
-) -> None:  # fmt: skip
-    graph = Graph()
-    given = graph.conv("x", 3, 12)
-    names = [
-        each if isinstance(each, str) else graph.numbers(*each) if isinstance(each, list) else graph.constant(*each)
-        for each in constants
-    ]
-    if op == "Add" and kind == "reshape":  # one channel that a constant spreads over others
-        given = graph.conv(given, 12, 1)
-        names, C, H, W = [graph.constant(1, 12, 1, 1)], 12, 8, 6
-    name = graph.node(op, given, *names, **attributes)
-    network = graph.read(tmp_path, name)
-    operation = network.operations[-1]
-    assert (operation.kind, operation.name) == (kind, name)
-    assert (operation.C, operation.H, operation.W) == (C, H, W)
-    assert operation.inputs == (len(network.operations) - 2,)
-    assert operation.output
-    assert operation.where == (f"{op} {name}" if kind in ("channel_pool", "reshape", "view") else "")
-    assert operation.factor == (2 if "pixel" in kind else 1)
 
 
 def test_names_inputs_and_sizes(tmp_path: Path) -> None:
@@ -226,15 +110,6 @@ def test_concatenations(tmp_path: Path) -> None:
     assert members(network, b) == ({b}, {last: "1"})
 
 
-def test_a_concatenation_along_another_axis_is_opaque(tmp_path: Path) -> None:
-    graph = Graph()
-    a, b = graph.conv("x", 3, 12), graph.conv("x", 3, 12)
-    joined = graph.node("Concat", a, b, axis=2)
-    network = graph.read(tmp_path, graph.conv(joined, 12, 7))
-    assert named(network, joined).kind == "reshape"
-    assert written(network, a).fixed == (f"Concat {joined} depends on it",)
-
-
 def test_a_depthwise_block(tmp_path: Path) -> None:
     graph = Graph()
     wide = graph.node("Clip", graph.norm(graph.conv("x", 3, 12), 12))
@@ -267,16 +142,6 @@ def test_a_squeeze_that_takes_the_axes_of_one_element_away_and_brings_them_back(
     network = graph.read(tmp_path, small)
     assert members(network, a) == ({a}, {small: "1"})
     assert written(network, a).fixed == ()
-
-
-def test_channels_as_an_axis_of_space_are_opaque(tmp_path: Path) -> None:
-    graph = Graph()  # efficient channel attention
-    a = graph.conv("x", 3, 12)
-    vector = graph.node("Squeeze", graph.node("GlobalAveragePool", a), graph.numbers(2, 3))
-    along = graph.node("Conv", graph.node("Unsqueeze", vector, graph.numbers(1)), graph.constant(1, 1, 3))
-    network = graph.read(tmp_path, along)
-    why = f"Conv {along}, which takes another axis for channels, depends on it"
-    assert written(network, a).fixed == (why,)
 
 
 def test_a_u_net(tmp_path: Path) -> None:
@@ -422,39 +287,6 @@ def test_each_output_has_its_own_operation(tmp_path: Path) -> None:
     assert written(network, a).fixed == ("Split split depends on it",)
 
 
-def test_shuffles_of_several_runs_of_channels(tmp_path: Path) -> None:
-    kinds = {}
-    for mode in ("CRD", "DCR"):
-        graph = Graph()
-        joined = graph.node("Relu", graph.node("Concat", graph.conv("x", 3, 12), graph.conv("x", 3, 8), axis=1))
-        again = graph.conv(joined, 20, 40, group=2)
-        whole = graph.conv(joined, 20, 40)
-        names = [graph.node("DepthToSpace", name, blocksize=2, mode=mode) for name in (joined, again, whole)]
-        network = graph.read(tmp_path, *names, graph.node("SpaceToDepth", joined, blocksize=2))
-        kinds[mode] = [named(network, name).kind for name in names]
-        assert network.operations[-1].kind == "reshape"
-    assert kinds == {
-        "CRD": ["pixel_shuffle"] * 3,
-        "DCR": ["reshape", "reshape", "pixel_shuffle"],
-    }
-
-
-@pytest.mark.parametrize(
-    ("axis", "sizes", "free"), [(1, (6, 6), True), (-3, (4, 4, 4), True), (1, (4, 8), False), (2, (4, 4), False)]
-)
-def test_equal_parts_of_the_channels_follow_them(tmp_path: Path, axis: int, sizes: tuple[int, ...], free: bool) -> None:
-    graph = Graph()
-    first = graph.node("Split", graph.conv("x", 3, 12), graph.numbers(*sizes), axis=axis, outputs=len(sizes))
-    parts = [first, *(f"{first}_{number}" for number in range(1, len(sizes)))]
-    read = [graph.conv(part, C if axis != 2 else 12, 5) for part, C in zip(parts, sizes, strict=True)]
-    groups = channels_of(graph.read(tmp_path, *read)).groups
-    (stem,) = [group for group in groups if 0 in group.writers]
-    assert bool(stem.fixed) != free
-    if free:
-        assert stem.multiple_of == len(sizes)
-        assert [reader.times * len(sizes) for reader in stem.readers] == [1] * len(sizes)
-
-
 @pytest.mark.parametrize("way", ["Div", "Sub", "other", "stated"])
 def test_halves_that_are_cut_by_the_width_itself_follow_it(tmp_path: Path, way: str) -> None:
     """torch.onnx writes chunk as slices up to half of the width that it measures."""
@@ -528,28 +360,6 @@ def test_channels_that_are_last(tmp_path: Path) -> None:
     (start,) = [group for group in channels_of(network).groups if group.inputs]
     assert start.fixed == (THE_INPUT,)
     assert [reader.layer for reader in start.readers] == [0]
-
-
-def test_what_acts_on_other_axes_than_it_should_is_opaque(tmp_path: Path) -> None:
-    graph = Graph()
-    a = graph.node("Transpose", graph.conv("x", 3, 12), perm=[0, 2, 3, 1])
-    pooled = graph.node("MaxPool", a, kernel_shape=[1, 1])
-    b = graph.conv("x", 3, 6)
-    moved = graph.node("Transpose", b, perm=[0, 2, 3, 1])
-    conv = graph.conv(moved, 8, 7)
-    mixed = graph.node("Add", moved, graph.node("Resize", b, "", graph.numbers(1.0, 4 / 3, 0.75, 1.0)))
-    network = graph.read(tmp_path, pooled, conv, mixed)
-    assert [named(network, name).kind for name in (pooled, mixed)] == ["reshape"] * 2
-    assert f"Conv {conv}, which takes another axis for channels, depends on it" in written(network, b).fixed
-
-
-def test_tensors_of_different_rank_are_opaque(tmp_path: Path) -> None:
-    graph = Graph()
-    graph.inputs.append(value("v", [6]))
-    a = graph.conv("x", 3, 6)
-    total = graph.node("Add", a, "v")
-    network = graph.read(tmp_path, graph.conv(total, 6, 7))
-    assert named(network, total).kind == "reshape"
 
 
 def test_one_channel_is_spread(tmp_path: Path) -> None:

@@ -189,6 +189,7 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "mean_of_rest": (lambda x, _: x.mean((1, 2), keepdim=True), "reshape"),
     "mean_of_channels_alone": (lambda x, _: x.mean(1).unsqueeze(1), "reshape"),
     "mean_of_channels_and_rows": (lambda x, _: x.transpose(1, 2).mean((1, 2), keepdim=True), "reshape"),
+    "turned_unknown": (lambda x, _: x.flip(1).transpose(1, 2), "reshape"),
     "pool_of_turned": (lambda x, _: F.avg_pool2d(x.permute(0, 2, 3, 1), 2), "reshape"),
     "pad_of_turned": (lambda x, _: F.pad(x.permute(0, 2, 3, 1), (0, 0, 1, 1)), "reshape"),
     "sum_of_turned": (lambda x, y: x.permute(0, 2, 3, 1) + y, "reshape"),
