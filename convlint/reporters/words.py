@@ -704,9 +704,8 @@ def layout_notes(report: Report) -> list[str]:
         where = ""
         if paths and len(paths) < len({network.path for network in report.networks}):
             first, more = clean_path(paths[0]), len(paths) - 1
-            where = (
-                say(" of {path} and {count} more", path=first, count=more) if more else say(" of {path}", path=first)
-            )
+            alone = say(" of {path}", path=first)
+            where = say(" of {path} and {count} more", path=first, count=more) if more else alone
         note = (
             "layout{where}: priced as NHWC, as TensorFlow and JAX choose; in PyTorch channels_first is --layout NCHW"
             if keras
