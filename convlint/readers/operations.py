@@ -360,7 +360,7 @@ def past_convolution(place: ChannelPlace, before: Shape | None, after: Shape | N
 
 def sizes_of(shape: Shape | None, axis: ChannelPlace) -> dict[str, Any]:
     """C, D, H, W and `dims` of a tensor; a vector for each image counts as a map of one element."""
-    if shape is None or (isinstance(axis, int) and not 0 < axis < len(shape)):
+    if shape is None or not all(0 < each < len(shape) for each in axes_of(axis)):
         return {"D": None}
     _, C, *space = channels_second(shape, axis)
     if len(space) > 3:
@@ -369,11 +369,16 @@ def sizes_of(shape: Shape | None, axis: ChannelPlace) -> dict[str, Any]:
     return {"C": C, "D": D, "H": H, "W": W, "dims": len(space) or 2}
 
 
+def axes_of(place: ChannelPlace) -> tuple[int, ...]:
+    """The axes that have the channels."""
+    return (place,) if isinstance(place, int) else place
+
+
 def channels_second(shape: Shape, place: ChannelPlace) -> Shape:
     """The sizes with that of the channels, which are at `place`, behind the batch."""
     if place == 1:
         return shape
-    places = (place,) if isinstance(place, int) else place
+    places = axes_of(place)
     sizes = [shape[axis] for axis in places]
     known = [size for size in sizes if size is not None]
     others = [size for axis, size in enumerate(shape) if axis and axis not in places]

@@ -9,6 +9,7 @@ from convlint.readers.operations import (
     ChannelPlace,
     Effect,
     Shape,
+    axes_of,
     flattens,
     joined_again,
     moved_by,
@@ -89,6 +90,9 @@ class Given(NamedTuple):
 
 def effect_of(op: str, given: Given) -> Effect | None:
     """The effect of a node of operator `op` on its maps; None where it may do anything."""
+    for operand, shape in zip(given.maps, given.before, strict=True):
+        if shape is not None and len(shape) <= max(axes_of(operand.place)):  # a vector or a number, without channels
+            return None
     if op in ELEMENTWISE:
         return _elementwise(given)
     if op == "Concat":

@@ -265,7 +265,9 @@ class _Wiring:
                 return self._resizing(operation, work, shape) if kind == "resize" else shape
         if work is not None:
             shape, sizes = self._opaque(number, work, inputs), {"C": operation.C, **_positions(operation)}
-            if kind in ("add", "resize") and elements_of(shape) == self._N * prod(size or 0 for size in sizes.values()):
+            moved = any(getattr(shape, axis) != size for axis, size in sizes.items())  # tensors joined along no channels
+            as_many = elements_of(shape) == self._N * prod(size or 0 for size in sizes.values())
+            if moved and as_many and kind in ("add", "resize"):
                 shape = self._stated(f"{shape.source} view", "reshape", sizes, [shape])
             return shape
         return self._sized(operation, "linear" if kind == "linear" else "reshape", inputs)

@@ -164,6 +164,21 @@ def test_tensors_of_different_rank_are_opaque(tmp_path: Path) -> None:
     assert named(network, total).kind == "reshape"
 
 
+@pytest.mark.parametrize(
+    ("left", "op", "attributes", "constants"),
+    [(1, "Concat", {"axis": 0}, []), (0, "Reshape", {}, [(1, 1)]),
+     (0, "Reshape", {}, [(1, 1, 1)]), (0, "Unsqueeze", {}, [(0, 1, 2)]), (1, "Squeeze", {}, [(0,)])],
+)  # fmt: skip
+def test_what_has_no_axis_of_channels_is_opaque(
+    tmp_path: Path, left: int, op: str, attributes: dict[str, Any], constants: list[tuple[int, ...]]
+) -> None:
+    graph = Graph()
+    few = graph.node("ReduceMax", graph.conv("x", 3, 12), graph.numbers(*range(left, 4)), keepdims=0)
+    maps = [few, few] if op == "Concat" else [few]
+    name = graph.node(op, *maps, *[graph.numbers(*each) for each in constants], **attributes)
+    assert named(graph.read(tmp_path, name), name).kind == "reshape"
+
+
 def attention(graph: Graph, a: str, **attributes: Any) -> str:
     """Efficient channel attention: a convolution along the channels of a mean over space."""
     vector = graph.node("Squeeze", graph.node("GlobalAveragePool", a), graph.numbers(2, 3))
