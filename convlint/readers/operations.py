@@ -337,8 +337,13 @@ def axis_fields(
 def reshaped(before: Shape, after: Shape, axis: int) -> int | None:
     """The axis to which a reshape moves the channels from `axis`; None where it may take them apart.
 
-    It keeps them behind the batch or on the last axis, or adds and removes axes of one element alone.
+    It keeps them behind the batch or on the last axis, or adds and removes axes of one element alone. One channel has
+    to be the only axis of one element: any other may stand in its place.
     """
+    if before == after:
+        return axis
+    if before[axis : axis + 1] == (1,) and not before[1:].count(1) == after[1:].count(1) == 1:
+        return None
     for past in (1,) if axis == 1 else (len(after) - 1,) if axis == len(before) - 1 else ():
         known = len(before) > axis and len(after) > past and None not in (*before[1:], *after[1:])
         if known and before[0] == after[0] and before[axis] == after[past]:

@@ -111,7 +111,10 @@ def test_sizes_of_tensors(shape: Shape | None, axis: int, expected: tuple[int | 
         ((None, None, 4), (None, None, 4, 1), 2, None),  # which may have changed places
         ((8, 5, 12), (8, 5, 1, 4, 3), 2, None),
         ((8, None, 12), (8, None, 12, 1), 2, None),
-        ((8, 1), (8, 1, 1, 1), 1, 1),
+        ((8, 1), (8, 1, 1, 1), 1, None),  # which of them has the channel?
+        ((8, 1, 4, 4), (8, 1, 16), 1, 1),
+        ((8, 1, 1, 4), (8, 1, 4), 1, None),
+        ((8, 1, 1, 4), (8, 1, 1, 4), 2, 2),
         ((8, 4, 1, 4), (8, 4, 4, 1), 2, None),  # one channel is no different from a place
         ((8, None), (8, None, 1, 1), 1, None),
         ((8, 12), (12, 8), 1, None),

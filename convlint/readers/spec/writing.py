@@ -386,8 +386,10 @@ class _Wiring:
             inputs = [self._with_channels(shape, heads.get("heads", 1) * product[3]) for shape in inputs]
             shape = self.items.put(name, "attention", inputs, heads)
         elif kind == "reduce":
-            shape = self._with_channels(shape, self._of_image(work.writes))
-            shape = self.items.put(name, "global_pool", [shape])
+            pooled = self._with_channels(shape, self._of_image(work.writes))
+            if pooled is shape and operation.kind == "reshape":  # as many results as channels, which they are not
+                pooled = self._fixed(shape)
+            shape = self.items.put(name, "global_pool", [pooled])
         elif kind == "product":
             batch = self._of_image(product[0]) if len(product) == 4 else 0
             shape = self._sized(operation, "matmul", inputs, work.writes, {"heads": batch} if batch > 1 else {})

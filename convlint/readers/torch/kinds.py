@@ -272,12 +272,22 @@ def _left_at(place: int, call: OperatorCall) -> Effect:
 
 
 def _stacked(_: str, call: OperatorCall) -> Effect:
-    """Tensors of the same sizes along an axis of their own."""
+    """Tensors of the same sizes, or one alone, along an axis of their own."""
     axis, place = call.argument("dim") or 0, call.axis
     known = isinstance(axis, int) and place > 0 and call.tensors == len(call.reads)
     if not known or call.reads[0][place] is None:
         return OPAQUE
     return Effect("add" if call.different > 1 else "resize", place + (axis % len(call.written) <= place))
+
+
+def _squeezed(_: str, call: OperatorCall) -> Effect:
+    """Axes of one element, which are then gone; an only channel, which more would keep, is not to be among them."""
+    axes, place, rank = call.argument("dim"), call.axis, len(call.reads[0])
+    axes = [axes] if isinstance(axes, int) else list(range(rank)) if axes is None else axes
+    if not isinstance(axes, (list, tuple)) or not all(isinstance(axis, int) for axis in axes):
+        return OPAQUE
+    gone = {at for axis in axes if call.reads[0][at := axis % rank] == 1}
+    return OPAQUE if place in gone else _left_at(place - sum(axis < place for axis in gone), call)
 
 
 def _multiplied(name: str, call: OperatorCall) -> Effect:
@@ -424,7 +434,7 @@ _PADS, _GROUP_NORMS = ("pad", "constant_pad_nd"), ("group_norm", "native_group_n
 _OF_THE_LAST_AXIS = frozenset((*_PRODUCTS, *_LAYER_NORMS))
 _OF_SPACE = frozenset((*_SPATIAL, *_PADS, *_GROUP_NORMS, *_SHUFFLES, *_MIXED))  # all have the channels behind the batch
 # What finds out itself where it moves channels that may be on any axis.
-_PLACING = frozenset((_viewed, _moved, _reduced, _selected, _stacked))
+_PLACING = frozenset((_viewed, _moved, _reduced, _selected, _stacked, _squeezed))
 _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(POINTWISE, _pointwise),
     **dict.fromkeys(_LARGER, _pointwise),
@@ -439,7 +449,8 @@ _RULES: dict[str, Callable[[str, OperatorCall], Effect]] = {
     **dict.fromkeys(_PADS, _padded),
     **dict.fromkeys(("chunk", "split", "split_with_sizes", "glu"), _divided),
     **dict.fromkeys(("select", "unbind"), _selected),
-    "stack": _stacked,
+    **dict.fromkeys(("stack", "unsqueeze"), _stacked),
+    "squeeze": _squeezed,
     **dict.fromkeys(("cat", "concat", "concatenate"), _concatenated),
     **dict.fromkeys(_GROUP_NORMS, _group_norm),
     **dict.fromkeys(

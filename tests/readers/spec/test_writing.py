@@ -829,6 +829,18 @@ def test_a_maximum_of_two_tensors_reads_both() -> None:
     assert groups(again) == groups(network)
 
 
+def test_a_reduction_to_as_many_numbers_as_channels_still_fixes_them() -> None:
+    """Such as a mean over the channels and rows of a map with so many columns."""
+    net, a = stem()
+    wide = net.conv(a, 16)
+    reduced = Work(kind="reduce", op="mean", reads=(8 * 16 * 256,), writes=8 * 16)
+    net.conv(net.step("reshape", wide, C=16, sizes=(1, 1), work=reduced), 8)
+    network = replace(net.network(), whole=True)
+    again = back(network)
+    assert again.whole
+    assert groups(again) == groups(network)
+
+
 def test_a_concatenation_of_one_tensor_is_a_copy() -> None:
     """A dense block begins with one; as a view it fixed the channels of all that read it."""
     net, a = stem()
