@@ -543,7 +543,8 @@ class FoundSteps(Struct, frozen=True):
 
         after = self.advice.changes(levers)
         layers = [timing.layer(setting, index, after.get(index, NOTHING)) for index in range(len(setting.layers))]
-        network = replace(timing.network, runtime=setting.runtime)
+        # Widened too, as products and what follows them do not grow with the layers alone.
+        network = self.advice.coupling.widened(replace(timing.network, runtime=setting.runtime), levers.values())
         if compiled:
             return compiled_step(network, layers, timing.gpu, timing.mode)
         us = timing.gpu_us(setting, after)

@@ -208,6 +208,21 @@ class Coupling:
     def _names(self, which: list[int]) -> str:
         return shortened([self.layers[index].name for index in which], _NAMED)
 
+    def group_of_lever(self, lever: Lever) -> int | None:
+        """The group of channels that a lever is; also one that is a single layer's own, as far as it is wired."""
+        if lever.group is not None:
+            return lever.group
+        return self.number_of(lever.layers[0], *lever.changes) if len(lever.changes) == 1 else None
+
+    def widened(self, network: Network, levers: Iterable[Lever]) -> Network:
+        """The network with those of the levers that are groups of channels."""
+        widths = {
+            number: lever.width or int(next(iter(lever.changes.values())))
+            for lever in levers
+            if (number := self.group_of_lever(lever)) is not None
+        }
+        return self.channels.widened(network, widths) if widths else network
+
     def group(self, number: int) -> ChannelGroup:
         """The group of that number."""
         return self.channels.groups[number]

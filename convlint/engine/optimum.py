@@ -426,29 +426,34 @@ class Search:
     def _needed(self, way: Choices, levers: Levers) -> tuple[Choices, Levers]:
         """Drops settings, and where the host sets the pace sizes, without which the network is no slower."""
         timing = self.timing
-        least_us = self.total_us(way, levers)
+        least_us = self._paced_us(way, levers)
         for kind in reversed(KINDS):
             if kind in way and not way[kind].upgrades:
                 fewer = {other: choice for other, choice in way.items() if other != kind}
                 again = self._fastest(fewer)
-                us = self.total_us(fewer, again)
+                us = self._paced_us(fewer, again)
                 if us <= least_us * (1 + LEAST_GAIN) and self._is_valid(fewer, again):
                     way, levers, least_us = fewer, again, us
         if timing.host_us is not None and levers:
             most_us = least_us * (1 + LEAST_GAIN)
-            if self.total_us(way, {}) <= most_us and self._is_valid(way, {}):
+            if self._paced_us(way, {}) <= most_us and self._is_valid(way, {}):
                 return way, {}
             if len(timing.network.layers) <= MOST_SEARCHED:
                 for key in reversed([*levers]):
                     fewer_levers = {other: lever for other, lever in levers.items() if other != key}
-                    if self.total_us(way, fewer_levers) <= most_us and self._is_valid(way, fewer_levers):
+                    if self._paced_us(way, fewer_levers) <= most_us and self._is_valid(way, fewer_levers):
                         levers = fewer_levers
         return way, levers
 
-    def total_us(self, way: Choices, levers: Levers) -> float:
-        """The time of all layers, in us."""
+    def _paced_us(self, way: Choices, levers: Levers) -> float:
+        """`total_us` if sizes left the host's pace alone: a GPU that is busy for longer is no reason for wider maps."""
         setting = self.setting(way)
         return self.timing.network_us(setting, self.timing.gpu_us(setting, self.advice.changes(levers)))
+
+    def total_us(self, way: Choices, levers: Levers) -> float:
+        """The time of all layers, in us."""
+        setting, changes = self.setting(way), self.advice.changes(levers)
+        return self.timing.network_us(setting, self.timing.gpu_us(setting, changes), changes)
 
     def _basis_of(self, best: Optimum, member: Kind | Key) -> Basis:
         """The basis of most of the time that layers gain by a member of B, beside the others."""

@@ -31,7 +31,6 @@ from convlint.engine.steps import (
     StepChange,
     Wishes,
     changed,
-    group_of,
     ordered,
 )
 from convlint.estimate.memory import parameters
@@ -329,7 +328,7 @@ class _Planning:
 
     def _fills_up(self, lever: Lever) -> bool:
         """Whether it only adds zeros to the network's input and to the weights that read it."""
-        number = group_of(self.promise, lever)
+        number = self.promise.advice.coupling.group_of_lever(lever)
         if number is None:
             return lever.changes.keys() == {"C"} and self.network.layers[lever.layers[0]].first
         return self.promise.advice.coupling.group(number).only_input
@@ -342,7 +341,7 @@ class _Planning:
     def _words(self, part: SettingChoice | Lever) -> str:
         if isinstance(part, SettingChoice):
             return self._hit(part).flaw.describe
-        number = group_of(self.promise, part)
+        number = self.promise.advice.coupling.group_of_lever(part)
         layers = [self.network.layers[index] for index in part.layers]
         if number is None or (part.group is None and not self._fills_up(part)):
             sizes = ", ".join(f"{name}={value}" for name, value in part.changes.items())

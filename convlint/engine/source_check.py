@@ -96,6 +96,9 @@ def _power(value: int) -> int:
     return value & -value
 
 
+_OFF = ("ieee", "0")  # texts that switch something off
+
+
 def of_program(places: Sequence[str], program: TrainingProgram) -> tuple[Location, ...]:
     """The statements that a rule is about; the program, where there are none."""
     for name in places:
@@ -126,8 +129,8 @@ def _places(name: str, program: TrainingProgram) -> tuple[Location, ...]:
 
 
 def _agrees(value: bool | int | str, setting: bool | None) -> bool:
-    """Whether a statement is the one by which the setting is what it is; a text, such as "ieee", may be."""
-    return setting is None or isinstance(value, str) or bool(value) == setting
+    """Whether a statement is the one by which the setting is what it is."""
+    return setting is None or (value not in _OFF and bool(value)) == setting
 
 
 class FindingMember(Struct, frozen=True, order=True):

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from convlint.engine.hits import NOT_WRITTEN, edge_after, with_fix
+from convlint.engine.hits import edge_after, with_fix
 from convlint.engine.joint import FoundSteps
 from convlint.engine.levers import Key, Lever, Levers
 from convlint.engine.optimum import Choices, Search
@@ -149,23 +149,21 @@ class Wishes(Struct, frozen=True, kw_only=True):
 def changed(network: Network, promise: FoundSteps, members: Members) -> Network:
     """The network with these members of B; layers that are connected to one that changes follow it."""
     setting = promise.search.setting(members.choices)
-    widths, forms = dict[int, int](), list[Lever]()
-    for lever in members.levers.values():
-        number = group_of(promise, lever)
-        if number is None or not NOT_WRITTEN.isdisjoint(lever.changes):
-            forms.append(lever)
-        else:
-            widths[number] = lever.width or int(next(iter(lever.changes.values())))
+    coupling = promise.advice.coupling
     layers = list(setting.layers)
-    for lever in forms:  # several may be one layer's
-        layers[lever.layers[0]] = with_fix(layers[lever.layers[0]], lever.changes)
+    for lever in members.levers.values():
+        if coupling.group_of_lever(lever) is None:  # several may be one layer's
+            layers[lever.layers[0]] = with_fix(layers[lever.layers[0]], lever.changes)
     laid_out = {
         index for index, pair in enumerate(zip(network.layers, layers, strict=True))
         if pair[0].layout != pair[1].layout or pair[0].copies_input != pair[1].copies_input
     }  # fmt: skip
-    edges = tuple(_after(edge, network, layers, is_laid_out=edge.consumer in laid_out) for edge in network.edges)
+    edges = tuple(
+        _after(edge, network, layers, is_laid_out=not laid_out.isdisjoint((edge.consumer, *edge.producers)))
+        for edge in network.edges
+    )
     after = replace(network, layers=tuple(layers), edges=edges, runtime=setting.runtime)
-    return promise.advice.coupling.channels.widened(after, widths) if widths else after
+    return coupling.widened(after, members.levers.values())
 
 
 def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid_out: bool) -> Edge:
@@ -173,13 +171,6 @@ def _after(edge: Edge, network: Network, layers: Sequence[ConvLayer], *, is_laid
     if is_laid_out:
         edge = replace(edge, copied=None, changed_at="")
     return edge_after(edge, network.layers, layers)
-
-
-def group_of(promise: FoundSteps, lever: Lever) -> int | None:
-    """The group of channels that a lever is; also one that is a single layer's own, as far as the network is wired."""
-    if lever.group is not None:
-        return lever.group
-    return promise.advice.coupling.number_of(lever.layers[0], *lever.changes) if len(lever.changes) == 1 else None
 
 
 Kind = Literal["runtime", "dtype", "layout", "channels"]  # of a change

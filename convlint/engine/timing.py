@@ -405,10 +405,16 @@ class NetworkTiming:
             (self.time_us(setting, index, own) or 0.0) - (times[index] or 0.0) for index, own in changes.items()
         )
 
-    def network_us(self, setting: NetworkSetting, gpu_us: float) -> float:
-        """What all layers take of which the GPU needs so much: the host, where it is slower, sets the pace."""
+    def network_us(self, setting: NetworkSetting, gpu_us: float, changes: Mapping[int, Changes] | None = None) -> float:
+        """What all layers take of which the GPU needs so much: the host, where it is slower, sets the pace.
+
+        With `changes` of sizes it leaves the layers less time, the wider the tensors behind them are.
+        """
         if self.host_us is None:
             return gpu_us
+        if changes:
+            layers = [self.layer(setting, index, changes.get(index, NOTHING)) for index in range(len(setting.running))]
+            return max(gpu_us, left_us(layers, self.mode, self.host_in(setting)))
         if setting.host_us is None:
             setting.host_us = left_us(setting.running, self.mode, self.host_in(setting))
         return max(gpu_us, setting.host_us)

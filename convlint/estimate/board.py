@@ -36,11 +36,13 @@ def compute_dtype(layer_dtype: Dtype, gpu: Gpu, runtime: Runtime) -> Dtype:
 def converts_bf16(gpu: Gpu, runtime: Runtime) -> bool:
     """Whether bf16, which the GPU lacks, runs all the same: PyTorch multiplies it in fp32 on Volta and Turing.
 
-    Which kernels those are was never timed: plain fp32 that moves half the bytes.
+    So do TensorFlow and XLA on all before Ampere (IsBF16SupportedInOps of its convolutions; ConvBfloat16Support in
+    xla/service/gpu/nvptx_compiler.cc). Which kernels those are was never timed: plain fp32 that moves half the bytes.
     """
-    if "bf16" in gpu.tensor_dtypes or not "7.0" <= gpu.compute_capability < "8.0":
+    if "bf16" in gpu.tensor_dtypes or gpu.compute_capability >= "8.0":
         return False
-    return framework_of(runtime) == "pytorch"
+    framework = framework_of(runtime)
+    return framework in ("tensorflow", "jax") or (framework == "pytorch" and gpu.compute_capability >= "7.0")
 
 
 def tensor_peak(gpu: Gpu, compute: Dtype, *, fp16_accumulate: bool) -> float | None:

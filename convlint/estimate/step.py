@@ -227,7 +227,7 @@ class _Walk:
             if operation.layer is None:
                 self.in_nhwc.append(first is not None and self.in_nhwc[first])
             else:
-                self.in_nhwc.append(self.steps.layers[operation.layer].layout == "NHWC")
+                self.in_nhwc.append(self._is_priced_in_nhwc(self.steps.layers[operation.layer]))
             if operation.layer is not None:
                 self.bytes_of.append((self.steps.layers[operation.layer].dtype or Dtype.fp32).bytes)
                 self._convolution(number, operation)
@@ -247,6 +247,11 @@ class _Walk:
             if self.arrives[number] and readers[number] > 1:
                 self._add_gradients(number, readers[number] - 1)
         self._update()
+
+    def _is_priced_in_nhwc(self, layer: ConvLayer) -> bool:
+        """Whether it is in NHWC, or in no stated layout, of which Tensor Cores' times are those of NHWC."""
+        compute = compute_dtype(layer.dtype or Dtype.fp32, self.gpu, self.steps.runtime)
+        return layer.layout == "NHWC" or (layer.layout == "auto" and self.board.units(compute, False)[0] is not None)
 
     def _readers(self) -> Counter[int]:
         """How many gradients of each tensor have to be summed up: one of each reader, one of all parts of a split."""

@@ -91,7 +91,7 @@ class _Brief(ink.Page):
         sizes, sides = ink.column_sizes(rows), "m" + "r" * (len(places) - 1)
         sizes[0] = max(least, min(sizes[0], self.width - 2 - sum(size + 2 for size in sizes[1:])))
         self.lines.append(self.paint("faint", f"  {ink.row(rows[0], sizes, sides, self.glyphs.more)}"))
-        self.lines += [f"  {ink.row(cells, sizes, sides, self.glyphs.more)}" for cells in rows[1:]]
+        self.lines += [f"  {ink.row(cells, sizes, sides, self.glyphs.more)}".rstrip() for cells in rows[1:]]
 
     def _networks(self, networks: Sequence[NetworkReport]) -> None:
         """Adds a table of the networks that take longest on any target, each with all targets."""

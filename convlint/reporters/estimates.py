@@ -126,7 +126,7 @@ def closing_lines(report: Report, totals: Totals, page: ink.Page) -> list[str]:
         lines += ["", graded, *(f"  {line}" for line in rest)]
         shares = f"by pass: {_shares(total.by_pass_us)}; by bound: {_shares(total.by_bound_us)}"
         lines += [f"  {line}" for line in ink.wrap(shares, page.width - 2)]
-        for text in () if total.whole is None else words.step_lines(total.whole):
+        for text in () if total.whole is None else words.step_lines(total.whole, judged=False):
             lines += [f"  {line}" for line in ink.wrap(page.shown(text), page.width - 2)]
     if len(totals) > 1:
         lines.append("")
@@ -403,9 +403,9 @@ class _EstimatePage(ink.Page):
         labels = [f"  {self.paint('strong', head)}{' ' * (block - ink.columns(head))}" for head in heads]
         self.lines.append(" " * left + "".join(labels))
         titles = f"  {'time':>8} {'':1} {'share':>6}" + " " * (block - 17)
-        self.lines.append(self.paint("faint", "layer".ljust(left) + titles * len(targets)))
+        self.lines.append(self.paint("faint", ("layer".ljust(left) + titles * len(targets)).rstrip()))
         titles = f"  {'time':>8} {'TFLOPS':>7}  {'bound':<7}"
-        self.lines.append(self.paint("faint", "  pass   GEMM".ljust(left) + titles * len(targets)))
+        self.lines.append(self.paint("faint", ("  pass   GEMM".ljust(left) + titles * len(targets)).rstrip()))
         self._path = None
         for entry in self.report.layers:
             self._file(entry)

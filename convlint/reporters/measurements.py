@@ -86,7 +86,9 @@ def promise(result: TrialResult) -> str:
     is_faster = change < 0
     measured = f"{percent(abs(change))} {'faster' if is_faster else 'slower'}"
     promised = "" if result.trial.promised is None else f"promised {percent(-result.trial.promised)} faster, "
-    return f"{promised}measured {measured}: {duration(before)} -> {duration(after)}"
+    fix = result.trial.finding.fix
+    images = " for as many images" if fix is not None and "N" in fix.set else ""
+    return f"{promised}measured {measured}: {duration(before)} -> {duration(after)}{images}"
 
 
 def tally(measurement: Measurement) -> str:

@@ -243,13 +243,15 @@ def render_markdown(planned: Planned) -> str:
     lines += [f"- {prose(note)}" for note in notes(planned)]
     if plan is None or not plan.steps:
         return "\n".join([*lines, ""])
+    whole = plan.now.step_us is not None
     lines += [
         "",
-        "| | change | time | after | saved | grade | parameters | FLOPs |",
-        "|--:|---|--:|--:|--:|:-:|--:|--:|",
+        "| | change | time | after | saved | grade | parameters | FLOPs |" + " whole step |" * whole,
+        "|--:|---|--:|--:|--:|:-:|--:|--:|" + "--:|" * whole,
     ]
     rows = (
         f"| {' | '.join((str(position), prose(change(entry)), *_cells(entry.before, entry.after)))} |"
+        + f" {duration(entry.after.step_us or 0)} |" * whole
         for position, entry in enumerate(plan.steps, start=1)
     )
     return with_table(lines, rows, len(plan.steps), "step", MOST_CHARACTERS - _NOTE_ROOM)

@@ -453,10 +453,10 @@ MOST_STEPS = 12  # lines on the networks of one run
 _LEAST_PART = 0.01  # of a step; smaller ones are not named
 
 
-def step_line(total: NetworkTotal) -> str:
+def step_line(total: NetworkTotal, *, judged: bool = True) -> str:
     """`step 98 ms (1,306 images/s), 61 ms with all of it: convolutions 62 %, normalisation 21 %, ...`.
 
-    The step is that of the only network; empty where it is unknown.
+    The step is that of the only network; empty where it is unknown. Not `judged`: nothing is advised there.
     """
     time_us, after_us = total.step_us, total.step_after_us
     if time_us is None:
@@ -464,7 +464,7 @@ def step_line(total: NetworkTotal) -> str:
     batch = total.networks[0].batch
     rate = say(" ({rate:,.0f} images/s)", rate=batch / time_us * 1e6) if batch else ""
     after = ""
-    if after_us is not None and after_us < time_us * (1 - _LEAST_PART):
+    if judged and after_us is not None and after_us < time_us * (1 - _LEAST_PART):
         waits = any(network.after_waits for network in total.networks)
         pace = say(" at the pace of the host") if waits else ""
         after = say(", {time} with all of it{pace}", time=duration(after_us), pace=pace)
@@ -478,14 +478,15 @@ def step_line(total: NetworkTotal) -> str:
     )
 
 
-def step_lines(total: NetworkTotal) -> list[str]:
+def step_lines(total: NetworkTotal, *, judged: bool = True) -> list[str]:
     """A line for the step of each network, the longest first; with names where there are several, not added up."""
     rows = [replace(total, networks=(network,)) for network in total.networks]
     rows = sorted((row for row in rows if row.steps), key=lambda row: -(row.step_us or 0.0))
     if len(total.networks) <= 1:
-        return list(map(step_line, rows))
+        return [step_line(row, judged=judged) for row in rows]
     lines = [
-        say("{where}: {what}", where=clean_path(row.networks[0].path), what=step_line(row)) for row in rows[:MOST_STEPS]
+        say("{where}: {what}", where=clean_path(row.networks[0].path), what=step_line(row, judged=judged))
+        for row in rows[:MOST_STEPS]
     ]
     more = len(rows) - len(lines)
     return [*lines, say("and {count} more: --output json", count=more)] if more else lines
@@ -498,9 +499,9 @@ def step_notes(report: Report) -> list[str]:
         step = network.step
         where = say(" of {path}", path=clean_path(path)) if _several(report) else ""
         if step is not None and step.autocast_assumed:
-            notes.append(
-                say("step{where}: 16 bits are taken for autocast; else --runtime mixed_precision=false", where=where)
-            )
+            text = say("step{where}: 16-bit training is taken to run under autocast; if not: {setting}", where=where,
+                       setting="--runtime mixed_precision=false")  # fmt: skip
+            notes.append(text)
         if step is None or not step.unpriced:
             continue
         recorded = network.recorded
@@ -695,17 +696,23 @@ def batch_notes(report: Report) -> list[str]:
 
 
 def layout_notes(report: Report) -> list[str]:
-    """Which networks state no layout, if not all of them, and what they are priced as."""
-    paths = list(dict.fromkeys(network.path for network in report.networks if network.layout_assumed))
-    where = ""
-    if paths and len(paths) < len({network.path for network in report.networks}):
-        first, more = clean_path(paths[0]), len(paths) - 1
-        where = say(" of {path} and {count} more", path=first, count=more) if more else say(" of {path}", path=first)
-    note = say(
-        "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked",
-        where=where,
-    )
-    return [note] if paths else []
+    """Which networks state no layout, or one that need not run, if not all of them; and what they are priced as."""
+    assumed = dict.fromkeys(network.path for network in report.networks if network.layout_assumed)
+    notes = []
+    for keras in (False, True):
+        paths = [path for path in assumed if path.endswith(".keras") is keras]
+        where = ""
+        if paths and len(paths) < len({network.path for network in report.networks}):
+            first, more = clean_path(paths[0]), len(paths) - 1
+            alone = say(" of {path}", path=first)
+            where = say(" of {path} and {count} more", path=first, count=more) if more else alone
+        note = (
+            "layout{where}: priced as NHWC, as TensorFlow and JAX choose; in PyTorch channels_first is --layout NCHW"
+            if keras
+            else "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked"
+        )
+        notes += [say(note, where=where)] if paths else []
+    return notes
 
 
 def batch_note(sizes: str, path: str = "") -> str:

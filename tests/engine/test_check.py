@@ -463,8 +463,9 @@ def test_tf32_where_there_is_none_is_fp32() -> None:
     assert (explained.severity, explained.lost_us, explained.fix and explained.fix.set) == ("info", None, {})
 
 
-def test_bf16_before_ampere_has_a_time_in_pytorch() -> None:
-    top = "runtime: { framework: pytorch }\n"
+@pytest.mark.parametrize("framework", ["pytorch", "tensorflow", "jax"])
+def test_bf16_before_ampere_has_a_time_in_frameworks_that_convert_it(framework: str) -> None:
+    top = f"runtime: {{ framework: {framework} }}\n"
     result = checked(BUILTIN, layer("a", dtype="bf16"), gpus="t4", top=top)
     assert finding_of(result, "CL107").severity == "warning"
     assert finding_of(result, "CL106").advised

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
+from mended_specs import network_of
 from msgspec.structs import replace
 from promised import RULEBOOK, followed, promised, without
 from random_networks import chain, tangle
@@ -95,6 +96,19 @@ def test_it_names_the_grouped_layers_that_stay_as_they_are() -> None:
     assert finding.rule.code == "CL401"
     assert finding.layers == ("conv0", "conv2")
     assert finding.fix.describe.endswith(", but NCHW stays in conv1")
+
+
+def test_a_layer_that_keeps_its_layout_copies_what_its_producer_writes_in_another() -> None:
+    """That nothing is copied between them is said of the layouts as they are."""
+    net = Wiring(C=256, N=64, size=56, layout="NCHW")
+    x = net.conv(net.conv(net.image, 256), 256, 3, groups=8)
+    network = net.network(net.conv(x, 256))
+    network = replace(network, edges=tuple(replace(edge, copied=False) for edge in network.edges))
+    result, promise = promised(network, "a100")
+    after = followed(network, promise)
+    assert [layer.layout for layer in after.layers] == ["NHWC", "NCHW", "NHWC"]
+    (then,) = promised(after, "a100")[0].networks
+    assert then.times.time_us == pytest.approx(result.networks[0].times.after_us)
 
 
 def test_groups_take_the_whole_network_to_nchw_where_copies_cost_more() -> None:
@@ -210,6 +224,17 @@ def test_where_the_host_sets_the_pace_nothing_is_promised() -> None:
     assert (promise.optimum.choices, promise.optimum.levers) == ({}, {})
 
 
+def test_shares_add_up_where_wider_maps_leave_less_of_the_host() -> None:
+    """What follows wider convolutions keeps the GPU busy for longer, and these wait for less of the host."""
+    network = resnet50(BAD, N=128, dtype="fp16", layout="NCHW", runtime=Runtime(framework="pytorch"))
+    result, promise = promised(network, "h100")
+    (now,) = result.networks
+    (after,) = promised(followed(network, promise), "h100")[0].networks
+    assert now.times.after_us == pytest.approx(after.times.time_us)
+    lost = [finding.lost_us or 0.0 for finding in result.findings if finding.advised]
+    assert sum(lost) == pytest.approx(now.times.time_us - now.times.after_us)
+
+
 def test_what_no_file_states_is_no_part_of_what_is_written() -> None:
     """A copy that an operation of the user's code makes is saved by whoever changes that."""
     net = Wiring(C=64, N=32, size=56)
@@ -254,6 +279,29 @@ def test_the_step_that_is_promised_is_that_of_the_changed_network(name: str, mod
     wanted = promise.step_us(*best(promise), compiled=False)
     assert after.step.time_us == pytest.approx(wanted, rel=0.01)
     assert wanted < now.step.time_us
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_the_promised_step_has_products_as_large_as_those_of_the_changed_network(compiled: bool) -> None:
+    """What reads a wider tensor multiplies more, and hands on as much as before."""
+    network = network_of(
+        """
+  - { name: a, C: 64, K: 130 }
+  - { name: act, op: relu }
+  - { name: mix, op: linear, C: 256 }
+  - { name: gate, op: gelu }
+  - { name: gap, op: global_pool }
+  - { name: fc, op: linear, C: 1000 }
+""",
+        top="runtime: { framework: pytorch }\n",
+        defaults="N: 64, H: 56, W: 56, kernel_size: 3, padding: 1, dtype: fp16, layout: NHWC",
+    )
+    _, promise = promised(network)
+    after = followed(network, promise)
+    assert after.layers[0].K == 136
+    runtime = replace(after.runtime, compile=compiled)
+    (then,) = promised(replace(after, runtime=runtime))[0].networks
+    assert promise.step_us(*best(promise), compiled=compiled) == pytest.approx(then.step.time_us)
 
 
 def best(promise: Promise) -> tuple[Choices, Levers]:

@@ -95,6 +95,22 @@ CONFLICT = (setting("cudnn.deterministic", True, 30), setting("cudnn.benchmark",
         (("runtime.cudnn_benchmark",), {"settings": (setting("cudnn.benchmark", None, 3),)}, [3]),
         (("runtime.tf32",), {"settings": (setting("cudnn.conv.fp32_precision", "ieee", 3),), "tf32": False}, [3]),
         (("runtime.tf32",), {"settings": (setting("cuda.matmul.allow_tf32", False, 3),), "tf32": False}, [1]),
+        (
+            ("runtime.tf32",),
+            {
+                "settings": (setting("cudnn.conv.fp32_precision", "ieee", 3), setting("fp32_precision", "tf32", 4)),
+                "tf32": False,
+            },
+            [3],
+        ),
+        (
+            ("runtime.tf32",),
+            {
+                "settings": (setting("NVIDIA_TF32_OVERRIDE", "0", 3), setting("cudnn.allow_tf32", True, 4)),
+                "tf32": False,
+            },
+            [3],
+        ),
         (("program.conflict",), {"conflict": CONFLICT, "settings": CONFLICT[::-1]}, [30]),
         (("program.conflict",), {"conflict": CONFLICT, "settings": CONFLICT}, [20]),
         (("program.conflict",), {"conflict": CONFLICT}, [20]),

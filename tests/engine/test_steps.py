@@ -17,7 +17,6 @@ from convlint.engine.steps import (
     State,
     Wishes,
     changed,
-    group_of,
     ordered,
 )
 from convlint.model.channels import channels_of
@@ -114,7 +113,7 @@ def test_layers_that_stand_alone_change_by_themselves() -> None:
     after = followed(network, promise)
     assert [(layer.C, layer.K) for layer in after.layers] == [(64, 64), (64, 64)]
     assert [edge.C for edge in after.edges] == [64]
-    assert all(group_of(promise, lever) is None for lever in promise.optimum.levers.values())
+    assert all(promise.advice.coupling.group_of_lever(lever) is None for lever in promise.optimum.levers.values())
 
 
 def test_a_plan_says_nothing_of_what_was_not_asked() -> None:

@@ -186,6 +186,23 @@ def test_cudnns_batch_norm_in_nchw_gives_a_channel_to_one_block() -> None:
     assert fourfold < 2.5 * norm(64, "NCHW")
 
 
+@pytest.mark.parametrize(
+    ("gpu", "dtype", "as_if"),
+    [("a100", Dtype.fp16, "NHWC"), ("a100", Dtype.fp32, "NHWC"), ("v100", Dtype.fp32, "NCHW"),
+     ("gtx-1080-ti", Dtype.fp32, "NCHW")],
+)  # fmt: skip
+def test_a_norm_behind_layers_of_no_stated_layout_has_the_layout_that_they_are_priced_in(
+    gpu: str, dtype: Dtype, as_if: Layout
+) -> None:
+    elements = 802_816
+    one = network(work("batch norm", 16 * elements, writes=16 * elements, weights=32))
+    auto, stated = (
+        of(replace(one, layers=(replace(conv(dtype), layout=layout),)), 2, mode="training", gpu=gpu).time_us
+        for layout in ("auto", as_if)
+    )
+    assert auto == stated
+
+
 @pytest.mark.parametrize("dtype", list(Dtype))
 @pytest.mark.parametrize("mode", ["inference", "training"])
 @pytest.mark.parametrize("weights", [2 * C, 0])

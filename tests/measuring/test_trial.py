@@ -24,6 +24,7 @@ from convlint.measuring.trial import (
 )
 from convlint.measuring.workload import Workload
 from convlint.model.layer import Mode
+from convlint.reporters.measurements import promise
 from convlint.rulebook.book import load_rulebook
 
 BUILTIN = load_rulebook()
@@ -84,6 +85,10 @@ def test_a_layout_is_tried_in_the_whole_network_and_a_batch_per_image() -> None:
     assert N > 2
     assert {part.times for part in batch.after} == {2 / N}
     assert {part.times for part in batch.before} == {1.0}
+    some = rows(found)
+    says = {trial.finding.rule.code: promise(outcome(trial, some)) for trial in (layout, batch)}
+    assert says["CL301"].endswith(" for as many images")
+    assert not says["CL401"].endswith("images")
 
 
 def test_a_batch_that_one_layer_speaks_for_is_the_whole_networks() -> None:

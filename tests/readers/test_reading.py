@@ -68,6 +68,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "work"
 
 
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [("raise TypeError('Descriptors cannot be created\\nmore')", "cannot be imported: Descriptors cannot be created"),
+     ("import numpyy", "cannot be imported: No module named 'numpyy'")],
+)  # fmt: skip
+def test_a_parser_that_cannot_be_imported_is_not_blamed_on_the_model(folder: Path, module: str, message: str) -> None:
+    (folder.parent / "fake" / "onnx" / "onnx_pb.py").write_text(module)
+    with Reading() as reading:
+        _, (error,) = reading.read(file_input("0.onnx"), ReadOptions())
+    assert error.message == f"reading ONNX needs the onnx package, which {message}"
+
+
 @pytest.mark.usefixtures("folder")
 def test_every_death_has_its_message() -> None:
     heard: list[str] = []

@@ -194,6 +194,13 @@ def test_a_total_that_is_unknown_beside_another_is_said_to_be() -> None:
     assert "unknown" not in reporter("text")(full_report(**UNKNOWN_TIMES), Style(verbose=True))
 
 
+def test_no_line_ends_in_spaces_where_a_target_is_unknown() -> None:
+    report = replace(several_targets(), totals=(several_targets().totals[0], total("t4", None, "inference")))
+    lines = reporter("text")(report, Style()).splitlines()
+    assert any(line.endswith("unknown") for line in lines)
+    assert [line for line in lines if line != line.rstrip()] == []
+
+
 def test_the_reason_of_a_rule_is_given_once() -> None:
     text = reporter("text")(full_report(), Style(verbose=True, width=120))
     assert text.count("Tensor Cores work on vectors") == 1

@@ -580,3 +580,17 @@ def test_networks_without_a_layout_are_named_where_others_have_one() -> None:
     assert notes(True, True) == ["layout"]
     assert notes(False, True) == ["layout of net1.yaml"]
     assert notes(True, False, True, True) == ["layout of net0.yaml and 2 more"]
+
+
+def test_keras_files_whose_framework_is_not_known_do_not_lack_a_layout() -> None:
+    """They state one for each layer, which TensorFlow and JAX need not run."""
+
+    def notes(*paths: str) -> list[str]:
+        networks = tuple(replace(NETWORK, path=path, layout_assumed=True) for path in paths)
+        return layout_notes(replace(full_report(), networks=networks))
+
+    (note,) = notes("net.keras")
+    assert note.startswith("layout: priced as NHWC, as TensorFlow and JAX choose")
+    assert [note.partition(":")[0] for note in notes("net.keras", "net.onnx")] == [
+        "layout of net.onnx", "layout of net.keras",
+    ]  # fmt: skip

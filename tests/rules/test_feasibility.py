@@ -303,6 +303,13 @@ def test_what_is_in_use_is_not_advised() -> None:
         assert found.fix.describe == "a larger N"
 
 
+@pytest.mark.parametrize("mode", ["inference", "training"])
+def test_tensorflow_is_told_to_compile_with_xla(mode: Mode) -> None:
+    """It has no graphs of CUDA's that one could ask for."""
+    found = only(resnet50(1, mode=mode, framework="tensorflow"), "CL306")
+    assert found.fix.describe.startswith("jit_compile=True (XLA; --runtime framework=xla prices its step), ")
+
+
 def test_tensorrt_is_never_advised_to_those_who_use_it() -> None:
     result = resnet50(1, mode="inference", framework="tensorrt")
     found = only(result, "CL306")

@@ -130,7 +130,11 @@ def _without_errors(network: Network, result: NetworkResult) -> tuple[Network, l
     layers = [with_fix(layer, granted.sets.get(index, {})) for index, layer in enumerate(network.layers)]
     corrected = replace(network, layers=tuple(layers), runtime=with_settings(network.runtime, granted.runtime))
     fixable = {id(wish.finding): wish.finding for wish in granted.granted}.values()
-    notes = (f"{finding.rule.code} comes first: {finding.fix.describe}" for finding in fixable if finding.fix)
+    notes = (
+        f"{finding.rule.code} comes first: {finding.fix.describe}; all times are those with it"
+        for finding in fixable
+        if finding.fix
+    )
     return corrected, list(dict.fromkeys(notes))  # layers of several dtypes have findings of their own
 
 

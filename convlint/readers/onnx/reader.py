@@ -148,7 +148,7 @@ def load_parser() -> None:
     module_spec = find_spec("onnx")
     if module_spec is not None and "onnx" not in sys.modules:
         sys.modules["onnx"] = module_from_spec(module_spec)  # not executed, unlike what is imported from it
-        with suppress(ImportError):  # `read` reports it
+        with suppress(Exception):  # `read` reports it
             import onnx.onnx_cpp2py_export
             import onnx.onnx_pb  # noqa: F401
 
@@ -159,8 +159,10 @@ def read(path: str, options: ReadOptions) -> Outcome:
         import onnx.onnx_cpp2py_export
         import onnx.onnx_pb  # noqa: F401
         from google.protobuf.message import Error as ProtobufError
-    except ImportError:
-        return None, (InputError(path=path, message="reading ONNX needs the onnx package: pip install onnx"),)
+    except Exception as error:  # a protobuf that does not suit raises errors of its own
+        said = "".join(str(error).splitlines()[:1])
+        what = ": pip install onnx" if find_spec("onnx") is None else f", which cannot be imported: {said}"
+        return None, (InputError(path=path, message=f"reading ONNX needs the onnx package{what}"),)
     try:
         network, messages = _read(path, options)
     except InputFault as fault:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 
 from convlint.model.errors import InputFault
+from convlint.model.grouping import grouped
 from convlint.model.source import UnreadFile
 from convlint.readers.python.source_file import SourceFile, parsed, read_bytes
 
@@ -19,6 +21,8 @@ MOST_KEPT = 32 << 20  # bytes of files that were only looked through
 # Installed or generated code, in which nobody fixes a finding
 _SKIPPED = frozenset({"node_modules", "__pycache__", "site-packages", "venv", "env", "build", "dist"})
 _ADDS_PATH = b"sys.path."
+_SCRIPTS = re.compile(rb"^\[(?:project|tool\.poetry)\.scripts\][ \t]*\n((?:(?!\[).*\n?)*)", re.MULTILINE)
+_SCRIPT = re.compile(rb"^[^=#\n]+=[ \t]*[\"']([\w.]+):(\w+)", re.MULTILINE)
 
 
 class Project:
@@ -53,6 +57,16 @@ class Project:
     def paths(self) -> tuple[str, ...]:
         """All files of the repository, those to report on first."""
         return tuple(self._by_real.values())
+
+    @cached_property
+    def commands(self) -> dict[str, list[str]]:
+        """By file, the names that the metadata of the package at the root installs as commands."""
+        metadata = os.path.join(self.root, "pyproject.toml")
+        with suppress(InputFault):
+            pairs = [pair for table in _SCRIPTS.findall(read_bytes(metadata)) for pair in _SCRIPT.findall(table)]
+            files = [(self.resolve(module.decode(), metadata), name.decode()) for module, name in pairs]
+            return grouped((path, name) for path, name in files if path is not None)
+        return {}
 
     def content(self, path: str) -> bytes | None:
         """Return the bytes of a file; None if it cannot be read, for the reason in `unread`."""

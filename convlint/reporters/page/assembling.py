@@ -45,6 +45,7 @@ class PlanStep(Struct, frozen=True, kw_only=True):
     parameters: str
     flops: str
     width: float
+    whole: str = ""  # the whole step afterwards, where that is known
 
 
 class PlanView(Struct, frozen=True, kw_only=True):
@@ -88,7 +89,7 @@ class TargetVerdict(Struct, frozen=True, kw_only=True):
     parts: tuple[StepBar, ...]  # of the step, for a bar
 
 
-def cards(report: Report) -> list[TargetVerdict]:
+def cards(report: Report, *, judged: bool = True) -> list[TargetVerdict]:
     """The verdict for each target and mode."""
     batches = grouped(((network.gpu, network.mode), network.batch) for network in report.networks)
     asking = words.asking_for_a_batch(report)
@@ -111,7 +112,7 @@ def cards(report: Report) -> list[TargetVerdict]:
                 costs=costs(report, total.gpu, total.mode),
                 basis=clean(words.basis_of(report, total.gpu, total.mode)),
                 pace=_pace([item for item in report.networks if (item.gpu, item.mode) == (total.gpu, total.mode)]),
-                steps=words.step_lines(total),
+                steps=words.step_lines(total, judged=judged),
                 parts=_parts(total),
             )
         )
@@ -209,7 +210,7 @@ def page(report: Report, *, judged: bool = True, unicode: bool = True) -> str:
         title=covered if judged else covered.partition(": ")[0],
         data=_embedded(chart(report) | said_by_scripts() | {"narrow": f"(max-width: {_edge(report.targets)}rem)"}),
         targets=[clean(gpu) for gpu in report.targets],
-        cards=cards(report),
+        cards=cards(report, judged=judged),
         first=first_steps(report, findings) if judged else (),
         layers=rows(report, by_layer(findings)),
         judged=judged,
@@ -251,6 +252,7 @@ def _plan_step(plan: NetworkPlan, says: str, before: State, after: State) -> Pla
         grade=after.grade or "",
         parameters=percent(before.parameters, after.parameters),
         flops=percent(before.flops, after.flops),
+        whole="" if after.step_us is None else duration(after.step_us),
         width=round(BAR * after.time_us / plan.now.time_us, 1) if plan.now.time_us > 0 else 0.0,
     )
 

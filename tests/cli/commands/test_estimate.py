@@ -331,6 +331,14 @@ def test_wrong_usage_is_exit_2(convlint, tmp_path, arguments, message):
 STEP = NET + "  - { name: norm, op: norm }\n  - { name: relu, op: relu }\n"
 
 
+@pytest.mark.parametrize("output", ["text", "html"])
+def test_an_estimate_promises_nothing_of_the_step(convlint, output):
+    """It names no advice that "all of it" could be."""
+    _, plain, _ = convlint(STEP.replace("NHWC", "NCHW"), "--runtime", "framework=pytorch", "-o", output)
+    assert re.search(r"step [\d.]+ ms \([\d,]+ images/s\): ", " ".join(plain.split()))
+    assert "with all of it" not in plain
+
+
 def test_the_step_and_its_operations(convlint):
     code, plain, _ = convlint(STEP, width=120)
     assert code == 0

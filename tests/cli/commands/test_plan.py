@@ -43,6 +43,15 @@ layers:
   - { name: open, C: 64, K: 96, kernel_size: 3, padding: 1 }
   - { name: known, C: 64, K: 128, H: 14, W: 14, kernel_size: 3, padding: 1 }
 """
+WHOLE = """\
+version: 1
+runtime: { framework: pytorch }
+defaults: { N: 64, dtype: fp16, layout: NCHW }
+layers:
+  - { name: stem, C: 64, H: 56, W: 56, K: 128, kernel_size: 3, padding: 1 }
+  - { name: norm, op: norm }
+  - { name: act, op: relu }
+"""
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -144,6 +153,18 @@ def test_the_page_has_each_step_with_its_times_and_their_sum(plan: Any) -> None:
     assert f"all {len(found['steps'])} steps" in ran.out.partition("<tfoot>")[2]
 
 
+def test_every_table_has_the_whole_step_where_it_is_known(plan: Any) -> None:
+    """Its first change saves nothing else."""
+    found = document(plan(WHOLE, "-o", "json"))
+    steps = [duration(step["step_after_us"]) for step in found["steps"]]
+    assert len(set(steps)) > 1
+    markdown = [line.split(" | ") for line in plan(WHOLE, "-o", "markdown").out.splitlines() if line.startswith("| ")]
+    assert [cells[-1].removesuffix(" |") for cells in markdown] == ["whole step", *steps]
+    page = plan(WHOLE, "-o", "html").out
+    assert re.findall(r'data-label="whole step">([^<]*)<', page)[: len(steps)] == steps
+    assert "whole step" not in plan(NET, "-o", "html").out + plan(NET, "-o", "markdown").out
+
+
 @pytest.mark.parametrize(
     ("arguments", "absent"),
     [
@@ -175,7 +196,7 @@ def test_what_comes_first_is_said_once_for_layers_of_several_dtypes(plan: Any) -
         "  - { name: a, C: 16, H: 32, W: 32, K: 64, kernel_size: 3 }\n"
         "  - { name: b, K: 64, kernel_size: 3, dtype: bf16 }\n"
     )
-    assert plan(text, "--gpu", "gtx-1660-ti").out.count("CL107 comes first: fp16") == 1
+    assert plan(text, "--gpu", "gtx-1660-ti").out.count("CL107 comes first: fp16; all times are those with it") == 1
 
 
 def test_results_are_kept(plan: Any) -> None:

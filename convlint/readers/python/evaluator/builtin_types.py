@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from convlint.readers.python.evaluator import operations
 from convlint.readers.python.evaluator.library import LibraryCall
 from convlint.readers.python.evaluator.limits import LONGEST
@@ -30,6 +28,7 @@ from convlint.readers.python.evaluator.values import (
     Unknown,
     Value,
     any_true,
+    as_default,
     as_key,
     reason,
     stated_by,
@@ -293,7 +292,7 @@ def _got(machine: Machine, cell: Entries, call: LibraryCall, absent: Value) -> V
     value = cell.items.get(key.value)
     if value is None and cell.complete and cell.why == "parameter" and isinstance(default, Const):
         # Of a root's `**kwargs`: a default as that of a parameter.
-        return Const(default.value, frozenset([replace(literal, default=True) for literal in default.stated]))
+        return as_default(default)
     if value is None:
         return default if cell.complete else unknown(cell.why)
     # `d[key]` raises without the key: code that goes on had it.

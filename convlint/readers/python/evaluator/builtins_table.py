@@ -28,6 +28,7 @@ from convlint.readers.python.evaluator.names_of import bound_in_functions
 from convlint.readers.python.evaluator.operations import binary, computed, get, has_key, of_presets, put_key, take_next
 from convlint.readers.python.evaluator.values import (
     DICTS,
+    FIELDS,
     NONE,
     Class,
     Const,
@@ -762,8 +763,8 @@ FUNCTIONS: Mapping[str, Known] = {
     ), _same),
     "torch.no_grad": lambda machine, call: _same(machine, call) if call.args else None,
     "collections.namedtuple": _named_tuple, "dataclasses.asdict": _as_dict, "dataclasses.replace": _replaced,
-    **dict.fromkeys(("dataclasses.field", "attr.ib"),
-                    lambda _, call: Partial(Name("convlint.field"), [], dict(call.keywords))),
+    **dict.fromkeys(FIELDS, lambda _, call: Partial(
+        Name("convlint.field"), [], dict(zip(("default",), call.args, strict=False)) | call.keywords)),
     "operator.add": _operated(ast.Add), "operator.mul": _operated(ast.Mult), "operator.sub": _operated(ast.Sub),
     "operator.floordiv": _operated(ast.FloorDiv), "operator.getitem": _item,
     "operator.itemgetter":

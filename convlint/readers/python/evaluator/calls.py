@@ -16,7 +16,9 @@ from convlint.readers.python.evaluator.statements import Code, is_wrapper
 from convlint.readers.python.evaluator.values import (
     DICTS,
     ENUMS,
+    FROM_ENVIRONMENT,
     NONE,
+    RECORD_BASES,
     Class,
     Const,
     Function,
@@ -32,9 +34,11 @@ from convlint.readers.python.evaluator.values import (
     Tensor,
     Unknown,
     Value,
+    as_default,
     behind,
     derives,
     order_of,
+    preset,
     reason,
     undecided,
     unknown,
@@ -52,11 +56,10 @@ _LASTING = (Instance, Function, Class, Module)
 # Packages whose functions read their arguments and change none of them
 _HARMLESS = frozenset({"logging", "warnings", "logger", "os", "sys", "time", "re", "json", "numpy", "np", "random"})
 _TUPLE, _LINEN = "typing.NamedTuple", "flax.linen.Module"
-_MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module")  # bases that make records of their classes
-_PLAIN = frozenset({"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"})
+_MAKES_FIELDS = (_TUPLE, _LINEN, "equinox.Module", *RECORD_BASES)  # bases that make records of their classes
+_PLAIN = RECORD_BASES | {"builtins.object", "abc.ABC", "typing.Generic", "typing.Protocol", "typing.NamedTuple"}
 _NAMES = ("__name__", "__qualname__")
 _LITERALS = (ast.Constant, ast.UnaryOp)
-_NOWHERE = 10**9  # the position of a parameter that is given by its name alone
 _Shape = tuple[int, tuple[str, ...]]  # of a call: how many positional arguments it has, and the names of the others
 
 
@@ -67,7 +70,7 @@ class Calls:
         self.machine = machine
         self._codes: dict[ast.AST, Code] = {}
         self._attributes: dict[tuple[Class, str], tuple[Value | None, bool]] = {}  # of classes that modules define
-        self._callers: dict[ast.AST, tuple[Function, set[_Shape]]] = {}  # of functions that have defaults
+        self._callers: dict[ast.AST, tuple[Function | Class, set[_Shape]]] = {}  # of functions and records
         self._trying = False  # whether a OneOf is being tried: another one within is unknown, or tries would multiply
 
     # Calls
@@ -304,20 +307,19 @@ class Calls:
         return self.enter(scope, code, height)
 
     def defaults(self) -> tuple[frozenset[Location], frozenset[Location]]:
-        """Return the literals in defaults of parameters that some call overrides, and those that some call does not.
-
-        Recursive calls do not count, and unknown `*args` and `**kwargs` override nothing.
-        """
+        """Return literals in defaults that some call overrides, and that some does not; unknown `**kwargs` do not."""
         places: dict[bool, set[Location]] = {True: set(), False: set()}
-        for node, (function, shapes) in self._callers.items():
-            code, args = self.code(function), node.args  # type: ignore[attr-defined]  # that of a function
-            without = len(code.positional) - len(args.defaults)
-            defaults = [(at, code.positional[at], default) for at, default in enumerate(args.defaults, without)]
-            defaults += [(_NOWHERE, *pair) for pair in zip(code.keyword_only, args.kw_defaults, strict=True)]
-            for at, name, default in (*defaults, *((_NOWHERE, *pair) for pair in names_of.asked_of(node, code.kwarg))):
+        for node, (called, shapes) in self._callers.items():
+            if isinstance(called, Class):
+                order, pairs = called.fields or [], [*names_of.annotated(called.node).items()]
+            else:
+                order, more = self.code(called).positional, names_of.asked_of(node, self.code(called).kwarg)
+                pairs = [*names_of.defaults(called.node.args), *more]
+            for name, default in pairs:
+                at = order.index(name) if name in order else 10**9
                 literals = [part for part in every(default) if isinstance(part, _LITERALS)] if default else []
                 for overridden in {at < count or name in keywords for count, keywords in shapes}:
-                    places[overridden].update(map(function.file.locate, literals))
+                    places[overridden].update(map(called.file.locate, literals))
         return frozenset(places[True]), frozenset(places[False])
 
     def enter(self, scope: Scope, code: Code, height: int) -> Value:
@@ -519,15 +521,9 @@ class Calls:
         inherited = next((base.fields for base in parents if base.fields is not None), None)
         by_base = derives(cls, _MAKES_FIELDS)
         if is_record or by_base or inherited is not None:
-            own = [
-                statement.target.id
-                for statement in cls.node.body
-                if isinstance(statement, ast.AnnAssign)
-                and isinstance(statement.target, ast.Name)
-                and "ClassVar" not in ast.dump(statement.annotation)[:200]
-            ]
             before = inherited or []
-            cls.fields = [*before, *(name for name in own if name not in before)] if is_record or by_base else before
+            own = names_of.annotated(cls.node) if is_record or by_base else {}
+            cls.fields = [*before, *(name for name in own if name not in before)]
         if self.is_enum(cls):
             for name, value in list(cls.namespace.items()):
                 if not name.startswith("_") and not isinstance(value, Function):
@@ -692,6 +688,8 @@ class Calls:
         elif base and not machine.library.initialize(machine, instance, base, call):
             machine.give_away(call.values)
             machine.heap.edit(instance).complete = False
+            for name in call.keywords:  # which may replace the value that the class has
+                machine.heap.put(instance, name, unknown("call"))
 
     def _create(self, cls: Class, call: LibraryCall) -> Value:
         """Return the result of `cls(...)`, which a metaclass of the source may define."""
@@ -775,10 +773,15 @@ class Calls:
         """Run the generated `__init__` of a dataclass or named tuple; and what Flax runs once its module is bound."""
         machine = self.machine
         fields = cls.fields or []
+        if machine.stack:
+            self._callers.setdefault(cls.node, (cls, set()))[1].add((len(call.args), (*call.keywords,)))
         given = call.keywords | dict(zip(fields, call.args, strict=False))
+        validated = names_of.validated((base.node for base in cls.order or () if isinstance(base, Class)), fields)
+        from_environment = derives(cls, FROM_ENVIRONMENT)
         for name in fields:
-            value = given.get(name) or (self._field_default(cls, name, call.node) if call.exact else unknown("caller"))
-            machine.heap.put(instance, name, value)
+            default = as_default(self._field_default(cls, name, call.node) if call.exact else unknown("caller"))
+            default = preset(default) if from_environment else default
+            machine.heap.put(instance, name, unknown("call") if name in validated else given.get(name) or default)
         names = ("__post_init__", "setup") if derives(cls, (_LINEN,)) else ("__post_init__",)
         for name in names:
             if (after := self.method_of(instance, name)) is not None:

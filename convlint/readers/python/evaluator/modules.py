@@ -42,6 +42,8 @@ _SETS = re.compile(
     rb"([A-Z](?<!\w[A-Z])\w*)\.([A-Za-z_]\w*)\s*(?:\[[^\]\n]*\]\s*)?(?:[-+*/|]?=(?!=)|\.(?:%s)\()"
     % b"|".join(sorted(name.encode() for name in names_of.CHANGERS))
 )
+# `module.NAME = value` at the top level
+_SETS_CONSTANT = re.compile(rb"^([a-z_]\w*)\.([A-Z][A-Z0-9_]*)\s*[-+*/|]?=(?!=)", re.MULTILINE)
 # Packages that bind no name of a framework's layer to something else by a star import
 _NO_LAYERS = (
     FRAMEWORKS | sys.stdlib_module_names | {"numpy", "scipy", "matplotlib", "pylab", "sklearn", "pandas", "PIL"}
@@ -139,6 +141,9 @@ class Modules:
         names = names_of.OuterNames(functions)
         # `layers.add(...)` changes no imported module, although it looks like a change of a set.
         changed = names.rebound | (names.objects - imported) | {name for name, _ in names.attributes}
+        if data:
+            named = os.path.basename(file.path).removesuffix(".py")
+            changed |= {name for name, paths in self._setters().get(named, {}).items() if paths - {file.path}}
         for name, value in list(scope.variables.items()):
             if name not in changed and "*" not in changed and whole:
                 continue
@@ -191,12 +196,13 @@ class Modules:
                     value.namespace[attr] = unknown("caller")
 
     def _setters(self) -> dict[str, dict[str, set[str]]]:
-        """Return the files that set class attributes, by the names of class and attribute."""
+        """Return the files that set attributes of classes, or constants of modules, by the names of both."""
         if self._set_by is None:
             self._set_by = {}
             project = self.machine.project
-            for path in project.where(_SETS.search):
-                for name, attr in set(_SETS.findall(project.content(path) or b"")):
+            for path in project.where(lambda content: _SETS.search(content) or _SETS_CONSTANT.search(content)):
+                content = project.content(path) or b""
+                for name, attr in {*_SETS.findall(content), *_SETS_CONSTANT.findall(content)}:
                     self._set_by.setdefault(name.decode(), {}).setdefault(attr.decode(), set()).add(path)
         return self._set_by
 

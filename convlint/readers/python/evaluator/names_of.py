@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
+from convlint.readers.python.source_file import last_name
 from convlint.readers.python.walking import LEAVES, below, every
 
 Body = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -118,6 +119,27 @@ def set_on_class(node: ast.ClassDef, content: bytes) -> set[str]:
             if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) and _is_class(part.value, method):
                 attributes.add(part.attr)
     return attributes
+
+
+def annotated(node: ast.ClassDef) -> dict[str, ast.expr | None]:
+    """Return the names that a class body annotates, which are the fields of a record, with their defaults."""
+    return {
+        statement.target.id: statement.value
+        for statement in node.body
+        if isinstance(statement, ast.AnnAssign)
+        and isinstance(statement.target, ast.Name)
+        and "ClassVar" not in ast.dump(statement.annotation)[:200]
+    }
+
+
+def validated(nodes: Iterable[ast.ClassDef], fields: Iterable[str]) -> set[str]:
+    """Return the fields of a record of pydantic that its methods may change when an object gets them."""
+    names: set[str] = set()
+    for decorator in (part for node in nodes for method in node.body for part in getattr(method, "decorator_list", ())):
+        if isinstance(decorator, ast.Call) and last_name(decorator.func).endswith("validator"):
+            given = {argument.value for argument in decorator.args if isinstance(argument, ast.Constant)}
+            names.update(fields if not given or "*" in given else map(str, given))
+    return names
 
 
 def _is_class(node: ast.expr, method: ast.FunctionDef) -> bool:

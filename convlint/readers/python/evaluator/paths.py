@@ -83,6 +83,12 @@ class Choices(Struct):
     refused: set[Side] = set()
     taken: set[Side] = set()
 
+    def leave_out(self, sides: Sequence[Side], is_called: Callable[[], bool]) -> None:
+        """Note sides that a decided test left out; `is_called` says whether that was in a call."""
+        self.left.update(sides)
+        if not self.refused.issuperset(sides) and is_called():
+            self.refused.update(sides)
+
 
 class Untaken:
     """The lines of sides that some run left out and no run took."""

@@ -34,6 +34,7 @@ from convlint.readers.python.evaluator.paths import (
 )
 from convlint.readers.python.evaluator.values import (
     NONE,
+    RECORD_MAKERS,
     Class,
     Const,
     Function,
@@ -48,9 +49,11 @@ from convlint.readers.python.evaluator.values import (
     all_true,
     any_true,
     defaults_in,
+    make_options,
+    reason,
     unknown,
 )
-from convlint.readers.python.source_file import SourceFile, last_name, unparsed
+from convlint.readers.python.source_file import SourceFile, dotted, last_name, unparsed
 from convlint.readers.python.walking import every
 
 if TYPE_CHECKING:
@@ -62,7 +65,6 @@ _KINDS = {
     "functools.cached_property": "property", "torch.jit.unused": "", "abc.abstractproperty": "property",
 }  # fmt: skip
 _EXITS = frozenset({"sys.exit", "os._exit", "exit", "quit"})
-_RECORDS = frozenset({"dataclasses.dataclass", "attr.s", "attrs.define", "attr.dataclass", "attr.attrs"})
 
 
 class BodyCompiler(Compiler):
@@ -240,6 +242,18 @@ def _ending(how: int) -> Callable[[BodyCompiler, ast.stmt], Run]:
     return lambda _, __: lambda _: how
 
 
+def _raised(compiler: BodyCompiler, node: ast.Raise) -> Run:
+    """Compile a `raise`: of what is raised, only `SystemExit(main())` does something worth following."""
+    exits = isinstance(node.exc, ast.Call) and compiler.text(node.exc.func) == "SystemExit"
+    make = compiler.expression(node.exc) if node.exc is not None and exits else nothing
+
+    def run(scope: Scope) -> int:
+        make(scope)
+        return RAISES
+
+    return run
+
+
 def _asserted(compiler: BodyCompiler, node: ast.Assert) -> Run:
     test = compiler.expression(node.test)
     return lambda scope: RAISES if scope.machine.truth(test(scope)) is False else None
@@ -307,9 +321,7 @@ def _chosen(compiler: BodyCompiler, node: ast.If) -> Run:
                 return under(scope, taken, text)
             return fork(scope, taken, left_out, text, negated)
         choices.taken.add(sides[truth])
-        choices.left.add(sides[not truth])
-        if sides[not truth] not in choices.refused and scope.machine.is_called():
-            choices.refused.add(sides[not truth])
+        choices.leave_out([sides[not truth]], scope.machine.is_called)
         side = body if truth else other
         defaults = defaults_in(value)
         if not mode and not defaults:
@@ -387,7 +399,8 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
     cases = [(item.pattern, {node.value: compiler.expression(node.value)
                              for node in every(item.pattern) if isinstance(node, ast.MatchValue)},
               compiler.expression(item.guard) if item.guard is not None else None,
-              compiler.block(item.body), f"case {unparsed(item.pattern)[:60]}") for item in node.cases]  # fmt: skip
+              compiler.block(item.body), _test_of(node.subject, item.pattern)) for item in node.cases]  # fmt: skip
+    sides = [_side(compiler.file.path, item.body) for item in node.cases]
 
     def case(scope: Scope, value: Value, at: int) -> int | None:
         if at == len(cases):
@@ -395,8 +408,14 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         pattern, values, guard, body, text = cases[at]
         captures: dict[str, Value] = {}
         fits = _fits(scope, pattern, value, values, captures)
+        choices, is_called = scope.machine.choices, scope.machine.is_called
         if fits is False:
+            choices.leave_out(sides[at : at + 1], is_called)
             return case(scope, value, at + 1)
+        if fits or reason(value) != "parameter" or scope.machine.stack:  # callers may know a root's parameters
+            choices.taken.add(sides[at])
+        if fits and guard is None:
+            choices.leave_out(sides[at + 1 :], is_called)
         # Without a sure match, the names may be bound to any part of the subject.
         bound = captures if fits else dict.fromkeys(names_of.BodyNames([pattern]).bound, unknown("branch"))
 
@@ -413,6 +432,12 @@ def matched(compiler: BodyCompiler, node: ast.Match) -> Run:
         return inside(scope)
 
     return lambda scope: case(scope, subject(scope), 0)
+
+
+def _test_of(subject: ast.expr, pattern: ast.pattern) -> str:
+    if isinstance(pattern, ast.MatchValue):
+        return f"{unparsed(subject)[:60]} == {unparsed(pattern)[:60]}"
+    return f"case {unparsed(pattern)[:60]}"
 
 
 def _fits(
@@ -634,6 +659,8 @@ def _around(scope: Scope) -> Scope:
 
 
 def _decorated(scope: Scope, decorator: Value, value: Value, written: ast.expr) -> Value:
+    if dotted(getattr(written, "func", written)) == "gin.configurable":
+        make_options(value.namespace.get("__init__") if isinstance(value, Class) else value)
     if isinstance(decorator, Name):
         if decorator.name in _KINDS and isinstance(value, Function):
             value.kind = _KINDS[decorator.name] or value.kind
@@ -696,6 +723,7 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
     bases = [compiler.expression(base) for base in node.bases if not isinstance(base, ast.Starred)]
     keywords = {keyword.arg: compiler.expression(keyword.value) for keyword in node.keywords if keyword.arg is not None}
     decorators = [(compiler.expression(decorator), decorator) for decorator in reversed(node.decorator_list)]
+    makers = [compiler.expression(getattr(decorator, "func", decorator)) for decorator in node.decorator_list]
     put = compiler.store_name(node.name)
     # A class body has no local variables in the sense of a function: names are looked up as in a module.
     inner = BodyCompiler(compiler.file)
@@ -716,7 +744,7 @@ def _class(compiler: BodyCompiler, node: ast.ClassDef) -> Run:
         for member in cls.namespace.values():
             if isinstance(member, Function) and member.owner is None:
                 member.owner = cls
-        is_record = any(isinstance(made := make(scope), Name) and made.name in _RECORDS for make, _ in decorators)
+        is_record = any(isinstance(maker := make(scope), Name) and maker.name in RECORD_MAKERS for make in makers)
         machine.calls.finish_class(cls, is_record=is_record)
         above, _ = machine.calls.find(cls, "__init_subclass__", cls)
         if isinstance(above, Function):
@@ -762,7 +790,7 @@ def _import_from(compiler: BodyCompiler, node: ast.ImportFrom) -> Run:
 
 _STATEMENTS: Mapping[type[ast.AST], Callable[[BodyCompiler, Any], Run | None]] = {
     ast.Assign: _assign, ast.AnnAssign: _annotated, ast.AugAssign: _augmented, ast.Expr: _expression,
-    ast.Return: _returned, ast.Raise: _ending(RAISES), ast.Break: _ending(BREAKS), ast.Continue: _ending(CONTINUES),
+    ast.Return: _returned, ast.Raise: _raised, ast.Break: _ending(BREAKS), ast.Continue: _ending(CONTINUES),
     ast.Assert: _asserted, ast.If: _chosen, ast.Delete: _deleted, ast.With: _within, ast.AsyncWith: _within,
     ast.Try: _attempted, ast.TryStar: _attempted, ast.For: _iterated, ast.AsyncFor: _iterated, ast.While: _repeated,
     ast.FunctionDef: _function, ast.AsyncFunctionDef: _function, ast.ClassDef: _class, ast.Import: _import,

@@ -356,6 +356,24 @@ def preset(value: Value | None) -> Value:
     return unknown("config")
 
 
+def as_default(value: Value) -> Value:
+    """Return a constant with its literals marked as a default, instead of which callers may give another."""
+    if isinstance(value, Const):
+        return Const(value.value, frozenset([replace(literal, default=True) for literal in value.stated]))
+    return value
+
+
+def make_options(function: Value | None) -> None:
+    """Make the defaults of a function those of options, as a file may say what no caller gives."""
+    if isinstance(function, Function):
+        function.defaults = [_of_option(default) for default in function.defaults]
+        function.kw_defaults = {name: _of_option(default) for name, default in function.kw_defaults.items()}
+
+
+def _of_option(default: Value) -> Value:
+    return preset(default) if isinstance(default, Const) else default
+
+
 def constants(values: list[Value]) -> list[Plain] | None:
     """Return the Python values of constants; None if any value is no constant."""
     plain = [value.value for value in values if isinstance(value, Const)]
@@ -472,6 +490,18 @@ def derives(cls: Class, bases: Collection[str]) -> bool:
     return any(isinstance(base, Name) and base.name in bases for base in cls.order or ())
 
 
+# Decorators and bases that make the `__init__` of a class from its annotated names, and default values of those
+RECORD_MAKERS = frozenset({
+    "dataclasses.dataclass", "attr.s", "attr.attrs", "attr.dataclass", "attr.define", "attr.frozen", "attr.mutable",
+    "attrs.define", "attrs.frozen", "attrs.mutable", "pydantic.dataclasses.dataclass", "flax.struct.dataclass",
+    "chex.dataclass",
+})  # fmt: skip
+FROM_ENVIRONMENT = frozenset({"pydantic_settings.BaseSettings", "pydantic.BaseSettings"})
+RECORD_BASES = frozenset({"pydantic.BaseModel", "pydantic.main.BaseModel", "msgspec.Struct", "sqlmodel.SQLModel"})
+RECORD_BASES |= FROM_ENVIRONMENT
+FIELDS = (
+    "dataclasses.field", "attr.ib", "attr.field", "attrs.field", "pydantic.Field", "msgspec.field", "flax.struct.field",
+)  # fmt: skip
 ENUMS = frozenset({"enum.Enum", "enum.IntEnum", "enum.StrEnum", "enum.Flag", "enum.IntFlag"})
 _OF_PLAIN_VALUES = frozenset({"builtins.int", "builtins.str", "enum.IntEnum", "enum.StrEnum", "enum.IntFlag"})
 

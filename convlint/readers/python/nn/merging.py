@@ -24,6 +24,7 @@ from convlint.readers.python.evaluator.values import (
     NOTHING_STATED,
     Const,
     Instance,
+    Items,
     Preset,
     Value,
     all_true,
@@ -119,6 +120,17 @@ def _in_lines(owners: Iterable[Instance]) -> Neighbours:
                     opinion = behind.kind == "norm" if within is False else False if within else None
                 neighbours.setdefault(id(layer), []).append(opinion)
     return neighbours
+
+
+def _handed_out_with_norms(result: Iterable[Value]) -> set[int]:
+    """Return the convolutions of a list in the result that have a norm behind them there: callers run them, or not."""
+    pairs = (pair for value in result if isinstance(value, Items) for pair in itertools.pairwise(value.items))
+    parts = ((meaning_of(first), meaning_of(after)) for first, after in pairs)
+    return {
+        id(layer)
+        for layer, behind in parts
+        if isinstance(layer, Convolution) and isinstance(behind, FrameworkLayer) and behind.kind == "norm"
+    }
 
 
 def _as_recorded(recorded: Iterable[Recorded], reached: set[int]) -> Neighbours:
@@ -316,6 +328,7 @@ class Gathering:
         loads = {id(record.thing.layer): record.thing.at for record in records["loaded"] if _has_published(record)}
         lined = {id(record.thing.layer): record.thing.defaults for record in reversed(records["lined"])}
         tree = ModuleTree(result)
+        listed = _handed_out_with_norms(result)
         near = {**_as_recorded(recorded, tree.layers), **_in_lines(tree.owners)}
         judges = bool(tree.owners) and tree.whole and root.whole
         ends: dict[int, bool] = {}
@@ -335,7 +348,7 @@ class Gathering:
             kept = uses or held or not judges or here.condition or key in escaped
             seen.replaced = seen.replaced and not kept
             opinions = [*map(_read_by_norm, uses)] if uses else near.get(key, [])
-            opinion = self._opinion(here, uses, opinions, root, key in escaped)
+            opinion = SILENT if key in listed else self._opinion(here, uses, opinions, root, key in escaped)
             if opinion != SILENT:
                 seen.opinions.append(opinion)
             if opinion is True:

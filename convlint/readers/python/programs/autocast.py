@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -14,6 +15,8 @@ from convlint.readers.python.walking import bodies, every
 # Those that are of one device, whose first argument is `enabled`
 _OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"}
 _AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", *_OF_DEVICES}
+_MANAGERS = {*_AUTOCAST, "contextlib.nullcontext"}
+_DEVICE = re.compile("cpu|cuda")
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
 _MOVES = ("cuda", "to", "long")  # calls that move targets to where the loss is computed
@@ -79,8 +82,26 @@ def _blocks(unit: SourceUnit) -> Iterator[ast.With]:
 
 def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:
     """Return the constructions of torch's autocast that a `with` enters."""
-    calls = [item.context_expr for item in node.items if isinstance(item.context_expr, ast.Call)]
+    calls = [call for item in node.items for call in _made(item.context_expr, unit)]
     return [call for call in calls if unit.full_name(call.func) in _AUTOCAST]
+
+
+def _made(node: ast.expr, unit: SourceUnit) -> list[ast.Call]:
+    """Return the calls that make a context manager: of a variable all, if none makes another kind."""
+    if isinstance(node, ast.Call):
+        return [node]
+    if not isinstance(node, ast.Name | ast.Attribute):
+        return []
+    name = unparsed(node)
+    values = [each.value for each in unit.file.nodes[ast.Assign] if name in map(unparsed, each.targets)]
+    ways = [way for value in values for way in (_sides(value) if isinstance(value, ast.IfExp) else [value])]
+    calls = [way for way in ways if isinstance(way, ast.Call) and unit.full_name(way.func) in _MANAGERS]
+    return calls if len(calls) == len(ways) else []
+
+
+def _sides(choice: ast.IfExp) -> list[ast.expr]:
+    """Return both values of a choice by the device; that itself of any other."""
+    return [choice.body, choice.orelse] if _DEVICE.search(unparsed(choice.test)) else [choice]
 
 
 def _is_autocast(node: ast.With, unit: SourceUnit) -> bool:

@@ -71,6 +71,15 @@ def beginning(unit: SourceUnit, segments: Callable[[], Iterable[Segment]]) -> as
     return next((node for node in outer if any(_calls_method(inner, methods) for inner in every(node))), None)
 
 
+def installed(unit: SourceUnit, names: Collection[str]) -> ast.stmt | None:
+    """Return the first statement that binds one of the names, which a package installs as commands."""
+    for node in unit.file.tree.body:
+        bound = {target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)}
+        if not bound.union([getattr(node, "name", "")]).isdisjoint(names):
+            return node
+    return None
+
+
 def _calls_method(node: ast.AST, names: Collection[str]) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in names
 
@@ -187,7 +196,9 @@ def candidates(imports: ProjectImports, wanted: Collection[str], entries: Sequen
     setting = {path for path in wanted if not is_quiet(path) and may_set(project.content(path) or b"")}
     paths = []
     for path in project.paths:
-        if is_quiet(path) or not (path in wanted or setting) or not may_be_entry(project.content(path) or b""):
+        if is_quiet(path) or not (path in wanted or setting):
+            continue
+        if path not in project.commands and not may_be_entry(project.content(path) or b""):
             continue
         if path in wanted or not setting.isdisjoint(imports.closure(path).files):
             paths.append(path)
@@ -346,6 +357,8 @@ _HARMLESS = frozenset(
     asteroid_filterbanks braceexpand cvtorchvision diffq audioseal resnest imblearn mlxtend napari alt_cuda_corr torchio
     fairscale lightgbm catboost diffusers peft supervision streamlit geopandas pyproj schedulefree prodigyopt albucore
     rotary_embedding_torch vector_quantize_pytorch faster_coco_eval calflops gsplat nerfacc monotonic_align
+    pydantic_settings msgspec cattrs sqlmodel cyclopts simple_parsing hydra_zen draccus modal structlog httpx uvicorn
+    starlette tensordict trackio polars duckdb litdata torchcodec tomlkit platformdirs dvclive pooch
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
 )
 
@@ -379,18 +392,19 @@ _STARTERS = (b"spawn", b"Process(", b"launch")
 def insertion(unit: SourceUnit, beginning: ast.stmt) -> tuple[Location | None, str]:
     """Return where to insert a setting, and the name of `torch` there; '' if it has none.
 
-    This is in front of the first statement of `main()`, or of the guard's body. If the program spawns processes, it is
-    behind the imports: those processes do not inherit settings, but import the file.
+    This is in front of the first statement of `main()`, of an installed command, or of the guard's body. If the program
+    spawns processes, it is behind the imports: those processes do not inherit settings, but import the file.
     """
     body = unit.file.tree.body
     torch = _torch(body)
     apart = any(starter in unit.file.content for starter in _STARTERS)
-    if is_guard(beginning) and not apart:
-        function = _main(beginning, unit)
-        first = _first(function.body) if function is not None else beginning.body[0]
-        shadowed = function is not None and _binds(function, torch)
-        if first is not None and not shadowed and first.lineno != (function or beginning).lineno:
-            return _front(first, unit), torch
+    function, first = beginning if isinstance(beginning, Definition) else None, None
+    if is_guard(beginning):
+        function, first = _main(beginning, unit), beginning.body[0]
+    first = first if function is None else _first(function.body)
+    shadowed = function is not None and _binds(function, torch)
+    if not apart and first is not None and not shadowed and first.lineno != (function or beginning).lineno:
+        return _front(first, unit), torch
     after = _behind_imports(body)
     return (_front(after, unit), torch) if after is not None else (None, torch)
 

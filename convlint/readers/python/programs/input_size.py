@@ -775,25 +775,23 @@ def _judged(reached: Reached) -> tuple[bool | None, Evidence]:
 
 
 def _collated(segment: Segment) -> Evidence:
-    """Return a loader whose `collate_fn` makes lists, as it must if images of a batch differ in size."""
+    """Return a loader whose `collate_fn` does what it must if the images, or sounds, of a batch differ in size."""
     unit = segment.unit if segment.has(_COLLATES) else None
     if unit is not None:
-        for call in parts(segment):
-            if isinstance(call, ast.Call) and any(_lists(value, unit) for value in _keywords(call, ("collate_fn",))):
-                return (("collate_fn makes lists", unit.file.locate(call)),)
+        for call in (node for node in parts(segment) if isinstance(node, ast.Call)):
+            for value in _keywords(call, ("collate_fn",)):
+                if does := _does(value if isinstance(value, ast.Lambda) else unit.resolve(value).node):
+                    return ((f"collate_fn {does}", unit.file.locate(call)),)
     return ()
 
 
-def _lists(value: ast.expr, unit: SourceUnit) -> bool:
-    """Whether a function only does `return tuple(zip(*batch))`."""
-    if isinstance(value, ast.Lambda):
-        return _zips(value.body)
-    target = unit.resolve(value)
-    if not isinstance(target.node, ast.FunctionDef):
-        return False
-    returns = [statement.value for statement in statements(target.node.body) if isinstance(statement, ast.Return)]
-    return len(returns) == 1 and len(target.node.body) <= 2 and returns[0] is not None and _zips(returns[0])
+_LISTING = frozenset(("zip", "list", "tuple"))
+_STACKING = frozenset(("stack", "cat", "default_collate", "zeros", "full", "pad", *_FUNCTIONS))
 
 
-def _zips(node: ast.expr) -> bool:
-    return unparsed(node).replace(" ", "").startswith(("tuple(zip(*", "list(zip(*"))
+def _does(function: ast.AST | None) -> str:
+    """Return how a function joins items of any size; '' if it does not, or they may have one size."""
+    called = {last_name(node.func) for node in every(function) if isinstance(node, ast.Call)} if function else set()
+    if "pad_sequence" in called:
+        return "pads to the longest item" if called.isdisjoint(_STACKING) else ""
+    return "makes lists" if "zip" in called and called <= _LISTING else ""

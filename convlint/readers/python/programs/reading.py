@@ -23,6 +23,7 @@ from convlint.readers.python.programs.entries import (
     has_gpu,
     has_loop,
     insertion,
+    installed,
     trainer_of,
     unknown,
     uses_class_of_convolutions,
@@ -37,6 +38,8 @@ _TRAINING = (
     b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner", b"scaler(",
     b"build_runner", b"train_model", b"train_detector", b"train_segmentor",
 )  # fmt: skip
+# What a trainer is told, which then enters autocast by itself
+_IN_16_BITS = re.compile(rb"\b(?:mixed_)?precision\s*=\s*[\"'](?:bf|fp)?16|\b(?:bf|fp)16\s*=\s*True\b")
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -52,6 +55,9 @@ def read_programs(
     for path in candidates(imports, own, entries):
         with suppress(RecursionError):
             begun += reader.begun(path, named=bool(entries))
+    # An installed command that a script imports is a part of that.
+    run = {path for program in begun if not program.is_installed for path in program.closure.files}
+    begun = [program for program in begun if not program.is_installed or program.unit.path not in run]
     # All programs first, as the search for what leads to a setting is shared.
     reader.prepare(begun)
     for program in begun:
@@ -69,7 +75,10 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
     by_path = {program.path: program for program in programs}
     training = set[str]()  # files that train in it
     for path in paths:
-        if is_quiet(path) or b"autocast" not in (reader.project.content(path) or b""):
+        content = reader.project.content(path) or b""
+        if not is_quiet(path) and _IN_16_BITS.search(content):
+            training.add(path)
+        if is_quiet(path) or b"autocast" not in content:
             continue
         unit = reader.units.get(path)
         with suppress(RecursionError):
@@ -102,6 +111,7 @@ class _Begun(NamedTuple):
     framework: str
     trainer: str
     named: bool  # whether the configuration names it
+    is_installed: bool  # whether it begins with a command that the package installs
 
 
 class _Reader:
@@ -133,13 +143,17 @@ class _Reader:
             return (part for file in closure.files for part in self._reach.segments(file))
 
         start = beginning(unit, segments) if unit is not None else None
+        is_script = start is not None
+        if unit is not None and start is None:
+            registered = (part.name for part in self._reach.segments(path) if part.is_command)
+            start = installed(unit, {*self.project.commands.get(path, ()), *registered})
         if unit is None or (start is None and not named):
             return
         start = start or (unit.file.tree.body[0] if unit.file.tree.body else None)
         trainer = trainer_of(closure.foreign)
         reached = self._reach.of(closure.files, closure.by_name)
         if start is not None and (named or has_loop(reached, bool(trainer) or framework != "pytorch")):
-            yield _Begun(unit, start, closure, reached, framework, trainer, named)
+            yield _Begun(unit, start, closure, reached, framework, trainer, named, not is_script and not named)
 
     def program(self, begun: _Begun) -> Iterator[TrainingProgram]:
         """Yield a program with its settings and input size; nothing for one that runs on the CPU."""
@@ -161,7 +175,7 @@ class _Reader:
         return next((path for path in closure.files if self._holds(says, path)), "")
 
     def _facts(self, begun: _Begun) -> TrainingProgram:
-        unit, start, closure, reached, framework, trainer, _ = begun
+        unit, start, closure, reached, framework, trainer, *_ = begun
         sets = self._anywhere(may_set, closure)
         # Without the text of a setting in any file, nothing needs to be evaluated.
         followed, whole = self._runs.events(unit.path, closure.files, owned=bool(trainer)) if sets else ((), True)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
+from itertools import accumulate
 
 from msgspec.structs import replace
 
@@ -197,8 +198,21 @@ class Runs(Library):
         for function in machine.scripts(entry):
             recorded += machine.run_root(function, defaults=False).recorded
             whole = whole and machine.steps >= 0
+        for function in self._commands(files):
+            how = f"{SPAWNED}{function.file.path}:{function.node.lineno}"
+            records = machine.run_root(function, defaults=False).recorded
+            recorded += [replace(record, conditions=(how, *record.conditions)) for record in records]
+            whole = whole and machine.steps >= 0
         machine.reset(machine.heap.base)
         return once(map(_event, recorded)), whole and machine.modules.unfinished.isdisjoint(files)
+
+    def _commands(self, files: Iterable[str]) -> Iterator[Function]:
+        """Yield the functions of which a command line runs one, as far as they may lead to a setting."""
+        for command in (part for path in files for part in self._relevant.reach.segments(path) if part.is_command):
+            scope = self.machine.run_module(command.path)
+            function = scope.variables.get(command.name) if scope is not None else None
+            if isinstance(function, Function) and not self._relevant.skips(function):
+                yield function
 
     def _record(self, machine: Machine, sets: Iterable[Set], at: Location) -> bool:
         events = [Event(name, _plain(value), at) for name, value in sets]
@@ -264,6 +278,8 @@ class Runs(Library):
         if isinstance(node, ast.ImportFrom):
             module, level = node.module or "", node.level
             names = [module, *(f"{module}.{name}".lstrip(".") for name in names)]
+        # The packages above a module run before it.
+        names = [part for name in names for part in accumulate(name.split("."), "{}.{}".format)]
         yield from filter(None, (resolve(name, path, level) for name in names))
 
     def escapes(self, machine: Machine, value: Value, why: str = "call") -> None:  # noqa: ARG002
@@ -398,6 +414,10 @@ class UnreachedSettings:
         for node in self._conditions(at.path) if lines else ():
             if any(body and body[0].lineno in lines for body in (node.body, node.orelse)):
                 return frozenset(inner.id for inner in every(node.test) if isinstance(inner, ast.Name))
+        file = self._imports.project.file(at.path) if lines else None
+        for match in file.nodes[ast.Match] if file is not None else ():
+            if any(case.body[0].lineno in lines for case in match.cases):
+                return frozenset(inner.id for inner in every(match.subject) if isinstance(inner, ast.Name))
         return None
 
     def _set_from_outside(self, names: frozenset[str], segment: Segment) -> bool:

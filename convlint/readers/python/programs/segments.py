@@ -32,9 +32,11 @@ _CONTINUED = (b")", b"]", b"}", b"#", b'"', b"'")
 # Words of decorators that register a function nowhere
 _PLAIN = {
     b"no_grad", b"inference_mode", b"staticmethod", b"classmethod", b"property", b"lru_cache", b"cache", b"wraps",
-    b"main", b"command", b"option", b"dataclass", b"contextmanager", b"jit", b"script", b"abstractmethod", b"overload",
+    b"main", b"option", b"dataclass", b"contextmanager", b"jit", b"script", b"abstractmethod", b"overload",
     b"cached_property", b"deprecated", b"torch", b"click", b"hydra", b"functools", b"abc", b"setter",
 }  # fmt: skip
+# A decorator that registers what a command line or launcher runs, as of click, typer, sacred and Modal
+_COMMAND = re.compile(rb"@(?!click\b|typer\b)[\w.]+\.(?:command|automain|local_entrypoint)\b|@app\.function\(")
 Kind = Literal["module", "class", "function"]
 Result = TypeVar("Result")
 
@@ -92,8 +94,19 @@ class Segment:
 
     @cached_property
     def handed_over(self) -> bool:
-        """Whether a decorator may have put it into a registry, from which it is called without its name."""
-        return any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
+        """Whether it is called without its name: installed as a command, or put into a registry by a decorator."""
+        return self._is_installed or any(not _PLAIN & set(_WORD.findall(line)) for line in self.decorators)
+
+    @property
+    def is_command(self) -> bool:
+        """Whether a command line or launcher may run it."""
+        registered = self.kind == "function" and not self.cls and any(map(_COMMAND.search, self.decorators))
+        return registered or self._is_installed
+
+    @property
+    def _is_installed(self) -> bool:
+        installed = self._units.imports.project.commands.get(self.path, ())
+        return self.kind == "function" and not self.cls and self.name in installed
 
     def calls_own(self, name: bytes) -> bool:
         """Whether a name that its file defines means that: it imports nothing itself, and asks no object for it."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import combinations
-from typing import Final, Literal
+from typing import Final, Literal, TypeGuard
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -88,11 +88,15 @@ def implied(first: Conditions, second: Conditions) -> bool:
     return all(condition.soft or (condition.key, condition.truth) in tests for condition in first)
 
 
+def _apart(conditions: Conditions) -> set[str]:
+    """Return the keys of the functions that other code calls."""
+    return {condition.key for condition in conditions if condition.kind == "elsewhere"}
+
+
 def together(first: Conditions, second: Conditions) -> bool:
     """Whether a run that meets one of them meets the other too, in the same process."""
-    elsewhere = [{condition.key for condition in both if condition.kind == "elsewhere"} for both in (first, second)]
     return (
-        elsewhere[0] == elsewhere[1]
+        _apart(first) == _apart(second)
         and not exclude(first, second)
         and (implied(first, second) or implied(second, first))
     )
@@ -178,7 +182,8 @@ def _test_between(conditions: Conditions, other: Conditions, of_processes: bool)
 BENCHMARK, DETERMINISTIC, ENABLED = "cudnn.benchmark", "cudnn.deterministic", "cudnn.enabled"
 ALGORITHMS = "use_deterministic_algorithms"
 CUDNN_TF32, MATMUL_PRECISION = "cudnn.allow_tf32", "float32_matmul_precision"
-PRECISIONS = ("fp32_precision", "cudnn.fp32_precision", "cudnn.conv.fp32_precision")
+PRECISIONS = ("cudnn.conv.fp32_precision", "cudnn.fp32_precision", "fp32_precision")  # the first that is set decides
+OVERRIDE = "NVIDIA_TF32_OVERRIDE"
 ANY = "cudnn.*"  # an unknown flag of cuDNN
 _FLAGS = {BENCHMARK, DETERMINISTIC, ENABLED, CUDNN_TF32, *PRECISIONS, "cuda.matmul.allow_tf32"}
 _FLAGS |= {"cuda.matmul.fp32_precision"}
@@ -202,6 +207,7 @@ _HELPERS = {
     "catalyst.utils.set_global_seed",
 }
 _DETERMINISM = {"monai.utils.set_determinism", "monai.utils.misc.set_determinism"}  # for a seed that is not None
+_TRAINER = re.compile(r"(?:lightning(?:\.pytorch)?|pytorch_lightning)(?:\.trainer)*\.Trainer")
 _SEEDS = {"accelerate.utils.set_seed", "accelerate.utils.random.set_seed"}  # set flags only if `deterministic`
 Set = tuple[str, Value]  # a setting, and what it is set to
 NOBODY_KNOWS: Final = Unknown("call")
@@ -210,20 +216,22 @@ VARIABLES = {
     "TF_CUDNN_USE_AUTOTUNE",
     "XLA_FLAGS",
     "TF_XLA_FLAGS",
+    OVERRIDE,
 }
 # Text of code that makes a setting, but not of code that only reads one
 SETS = re.compile(
     rb"(?:cudnn|backends|matmul|conv|rnn)\.(?:benchmark|deterministic|enabled|allow_tf32|fp32_precision)\s*"
     rb"(?:=(?!=)|:\s*bool|[|&^]=|[,)\]][^\n=]*=(?!=))|\bsetattr\(\s*[\w.]*(?:cudnn|backend)|"
     rb"\w\.(?:benchmark|deterministic|allow_tf32)\s*=(?!=)|"  # by whatever name the module goes
-    rb"cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|\bset_seed\([^)]*deterministic|"
+    rb"cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|TF32_OVERRIDE|"
+    rb"\bTrainer\([^\0]{0,2000}?\b(?:benchmark|deterministic)\s*=(?!=)|\bset_seed\([^)]*deterministic|"
     rb"\b(?:use_deterministic_algorithms|set_deterministic(?:_debug_mode)?|set_float32_matmul_precision|set_determinism|"
     rb"(?:enable_)?full_determinism|set_random_seed|seed_all_rng|prepare_cudnn|set_global_seed)\(|ignite\b.*manual_seed"
 )
 # Words of which any text that SETS finds has one
 _TRACES = (
     b"cudnn", b"backend", b".benchmark", b"_tf32", b"_precision", b"determinis", b"set_seed(", b"random_seed(",
-    b"global_seed(", b"seed_all_", b"AUTOTUNE", b"XLA_FLAGS", b"ignite",
+    b"global_seed(", b"seed_all_", b"AUTOTUNE", b"XLA_FLAGS", b"TF32_OVERRIDE", b"ignite", b"Trainer(",
 )  # fmt: skip
 
 
@@ -272,6 +280,8 @@ def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value])
         sure = isinstance(seed, Const) and seed.value is not None and len(args) < 2 and keywords.keys() <= {"seed"}
         yield BENCHMARK, Const(False) if sure else NOBODY_KNOWS
         yield DETERMINISTIC, Const(True) if sure else NOBODY_KNOWS
+    elif _TRAINER.fullmatch(name):
+        yield from _by_trainer(keywords.get("benchmark"), keywords.get("deterministic"))
     elif name in _HELPERS:
         yield from ((BENCHMARK, NOBODY_KNOWS), (DETERMINISTIC, NOBODY_KNOWS))
     elif name in ("os.putenv", "os.environ.setdefault") and len(args) == 2:
@@ -279,6 +289,21 @@ def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value])
     elif name == "os.environ.update" and args and isinstance(args[0], Table):
         for key, value in args[0].items.items():
             yield from _variable(key, value)
+
+
+def _by_trainer(benchmark: Value | None, deterministic: Value | None) -> Iterator[Set]:
+    """Yield what Lightning's Trainer sets: the search is off in deterministic runs unless it is asked for."""
+    if _is_given(deterministic):
+        on = bool(deterministic.value) if isinstance(deterministic, Const) else None  # "warn" is on, too
+        yield ALGORITHMS, NOBODY_KNOWS if on is None else Const(on)
+        if on is not False and not _is_given(benchmark):
+            benchmark = Const(False) if on else NOBODY_KNOWS
+    if _is_given(benchmark):
+        yield BENCHMARK, benchmark
+
+
+def _is_given(value: Value | None) -> TypeGuard[Value]:
+    return value is not None and not (isinstance(value, Const) and value.value is None)
 
 
 def _variable(name: object, value: Value) -> Iterator[Set]:
@@ -344,15 +369,13 @@ class Events:
 
     def tf32(self) -> bool | None:
         """Whether fp32 convolutions may use TF32; None if unknown, or if the old and new settings are mixed."""
-        old, new = self.touched(CUDNN_TF32), self.touched(*PRECISIONS)
-        if old and not new:
+        if self.touched(OVERRIDE):  # which libraries of NVIDIA obey, whatever PyTorch asks for
+            return False if self.settled(OVERRIDE) == "0" else None
+        name = next(filter(self.touched, PRECISIONS), "")
+        if self.touched(CUDNN_TF32):
             value = self.settled(CUDNN_TF32)
-            return value if isinstance(value, bool) else None
-        if new and not old:
-            values = {self.settled(name) for name in PRECISIONS if self.touched(name)}
-            if len(values) == 1:
-                return {"ieee": False, "tf32": True}.get(str(values.pop()))
-        return None
+            return value if isinstance(value, bool) and not name else None
+        return {"ieee": False, "tf32": True}.get(str(self.settled(name)))
 
     def conflict(self) -> tuple[ProgramSetting, ProgramSetting] | None:
         """Return settings that ask for deterministic algorithms and for a benchmark of all in one run."""
@@ -366,11 +389,16 @@ class Events:
     def _both(self, first: Event, other: Event) -> bool:
         if not together(first.conditions, other.conditions) or is_quiet(first.at.path) or is_quiet(other.at.path):
             return False
+        # What asks whether results must repeat knows the other.
+        if any("deterministic" in test.key and "torch." in test.key for test in (*first.conditions, *other.conditions)):
+            return False
         for event in (first, other):
             later = self._in_process[self._in_process.index(event) + 1 :]
-            # A function called later may run in front of or behind any other statement.
-            apart = any(condition.kind == "elsewhere" for condition in event.conditions)
+            # A function called later may run in front of or behind any statement, but of another such function.
+            apart = _apart(event.conditions)
             for change in (*self.besides, *(self._in_process if apart else later)):
+                if apart and _apart(change.conditions) not in (apart, set()):
+                    continue
                 against = change.name in (event.name, ANY) and change.value != (True,)
                 if against and not exclude(change.conditions, (*first.conditions, *other.conditions)):
                     return False

@@ -105,6 +105,34 @@ CLASSES = [
     ("from dataclasses import dataclass, field\n@dataclass\nclass A:\n    a: int\n    b: int = 2\n"
      "    c: list = field(default_factory=list)\nv = A(1)\nx = v.a, v.b, v.c", (1, 2, [])),
     ("from typing import NamedTuple\nclass A(NamedTuple):\n    a: int\n    b: int = 2\nx = list(A(1))", [1, 2]),
+    ("import dataclasses as d\n@d.dataclass(frozen=True, slots=True)\nclass A:\n    a: int\n    b: tuple = (2, 3)\n"
+     "@d.dataclass(kw_only=True)\nclass B:\n    a: A = d.field(default_factory=lambda: A(1))\n    n: int = 4\n"
+     "x = B(n=5).n, B().a.b, B(a=A(6)).a.a", (5, (2, 3), 6)),
+    *((f"{imports}\n{head}:\n    a: int = 2\n    b: list = {field}(default_factory=list)\n"
+       f"    c: int = {field}(default=3)\nx = A(a=7).a, A().a, A(b=[1]).b, A().b, A(c=8).c, A().c",
+       (7, 2, [1], [], 8, 3))
+      for imports, head, field in (
+          ("import attrs", "@attrs.frozen\nclass A", "attrs.field"),
+          ("import attr", "@attr.s(auto_attribs=True)\nclass A", "attr.ib"),
+          ("from attr import define, field", "@define(slots=False)\nclass A", "field"),
+          ("import msgspec", "class A(msgspec.Struct, frozen=True)", "msgspec.field"),
+          ("from pydantic import BaseModel, Field", "class A(BaseModel)", "Field"),
+          ("from pydantic import BaseModel, Field\nclass Base(BaseModel):\n    n: int = 1", "class A(Base)", "Field"),
+          ("from pydantic import Field\nfrom pydantic.dataclasses import dataclass", "@dataclass\nclass A", "Field"),
+          ("from flax import struct", "@struct.dataclass\nclass A", "struct.field"),
+      )),
+    ("from pydantic import BaseModel, Field\nclass A(BaseModel):\n    a: int = Field(2, ge=1)\n"
+     "    b: int = Field(...)\nx = A().a, A(a=3).a, A().b", (2, 3, "?call")),
+    # what a method computes of a field is not followed
+    ("from pydantic import BaseModel, field_validator\nclass A(BaseModel):\n    a: int = 2\n    b: int = 3\n"
+     "    @field_validator('a')\n    def round(cls, v): return v * 8\nx = A(a=4).a, A(b=4).b", ("?call", 4)),
+    ("import pydantic\nclass A(pydantic.BaseModel):\n    a: int = 2\n    @pydantic.model_validator(mode='before')\n"
+     "    def change(cls, v): return {'a': 8}\nx = A(a=4).a", "?call"),
+    # the environment decides what nobody gives
+    ("from pydantic_settings import BaseSettings\nclass A(BaseSettings):\n    a: int = 2\nx = A(a=3).a, A().a",
+     (3, "?config")),
+    # a constructor that nobody knows may take what it is given for the value of the class
+    ("from known import Config\nclass A(Config):\n    a = 2\n    b = 3\nx = A(a=4).a, A(a=4).b", ("?call", 3)),
     ("import enum\nclass E(enum.Enum):\n    A = 1\n    B = 2\n"
      "x = E.A == E.A, E.A == E.B, E.B.value, E['B'].name, E(1).name",
      (True, False, 2, "B", "A")),

@@ -130,6 +130,19 @@ CLASS = "class R:\n    N = 60\n    opts = {'w': 62}\n"
 @pytest.mark.parametrize(
     ("files", "value"),
     [
+        ({"m.py": "import c\nx = c.W, c.H", "c.py": "W = 3\nH = 4", "o.py": "import c\nc.W = 5"}, ("?caller", 4)),
+        ({"m.py": "from p.c import W as x", "p/c.py": "W = 3", "o.py": "from p import c\nc.W *= 2"}, "?caller"),
+        ({"m.py": "from c import W as x", "c.py": "W = 3\ndef f(c): return c.W == 5"}, 3),
+        ({"m.py": "from c import W as x", "c.py": "W = 3", "o.py": "c = C()\nif c.W == 5: c.w = 4"}, 3),
+    ],
+)
+def test_a_constant_of_a_module_that_another_sets_is_unknown(files: dict[str, str], value: object) -> None:
+    assert plain(variable(files)) == value
+
+
+@pytest.mark.parametrize(
+    ("files", "value"),
+    [
         ({"m.py": CLASS}, (60, 62)),
         ({"m.py": f"{CLASS}R.N = 61\n"}, (61, 62)),
         ({"m.py": f"{CLASS}def setup(args): R.N = args.n\n"}, ("?caller", 62)),

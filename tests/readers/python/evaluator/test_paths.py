@@ -106,7 +106,7 @@ CONDITIONS = [
         "try: g()\n    except E: return\n    except F: nn.Conv2d(1)\n    else: nn.Conv2d(2)\n    nn.Conv2d(3)",
         [("except F",), ("no exception",), ()],
     ),
-    ("match a:\n        case 1: nn.Conv2d(1)", [("case 1",)]),
+    ("match a:\n        case 1: nn.Conv2d(1)", [("a == 1",)]),
     ("if True: nn.Conv2d(1)", [()]),
 ]
 

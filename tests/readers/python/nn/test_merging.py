@@ -101,6 +101,22 @@ def test_one_of_two_layers(tmp_path: Path, first: str, second: str, expected: bo
     assert follows(tmp_path, function(*body, "return nn.Sequential(nn.Conv2d(3, 8, 3), after)")) == [expected]
 
 
+@pytest.mark.parametrize(
+    ("layers", "use", "expected"),
+    [
+        ("nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU()", "nn.Sequential(*make(1), nn.Flatten())", True),
+        ("nn.Conv2d(3, 8, 3), nn.ReLU(), nn.BatchNorm2d(8)", "nn.Sequential(*make(1))", False),
+        ("nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)", "nn.Sequential(make(1)[0], nn.ReLU())", False),
+        ("nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)", "nn.Sequential(*make(1)[::-1])", False),
+        ("nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)", "make(1)", None),
+        ("nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8)", "wrapped(make(1))", None),
+    ],
+)
+def test_layers_that_a_function_returns_in_a_list(tmp_path: Path, layers: str, use: str, expected: bool | None) -> None:
+    """What the callers make of them is what they are."""
+    assert follows(tmp_path, function(f"return [{layers}]") + f"net = {use}\n") == [expected]
+
+
 CALLED_BY_OTHERS = """
 class Net(nn.Module):
     def __init__(self, n):

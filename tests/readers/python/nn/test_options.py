@@ -256,3 +256,27 @@ def test_a_long_word_takes_no_time_of_its_square(tmp_path: Path) -> None:
     """Hours, where each part of it is tried as the name of what holds the options."""
     blob = f"BLOB = '''\n{'a' * 500_000}\n'''\n"
     assert widths(read(tmp_path, options=OPTION + blob, net=NET)) == [36]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "import gin\n@gin.configurable\ndef make(width=36):\n    return nn.Conv2d(3, width, 3)\nmake()\n",
+        "import gin\n@gin.configurable('net')\nclass Net(nn.Module):\n"
+        "    def __init__(self, n=nn.BatchNorm2d, *, width=36):\n        super().__init__()\n"
+        "        self.conv = nn.Conv2d(3, width, 3)\n        self.norm = n(width)\nNet()\n",
+        "from pydantic_settings import BaseSettings\nclass Settings(BaseSettings):\n    width: int = 36\n"
+        "net = nn.Conv2d(3, Settings().width, 3)\n",
+    ],
+)
+def test_a_default_that_a_file_or_the_environment_may_change(tmp_path: Path, made: str) -> None:
+    layers = read(tmp_path, net="from torch import nn\n" + made)
+    assert {(layer.layer.K, layer.certainty) for layer in layers if layer.layer.K} == {(36, "with defaults")}
+
+
+def test_what_a_file_may_change_decides_no_test(tmp_path: Path) -> None:
+    net = (
+        "import gin\nfrom torch import nn\n@gin.configurable\ndef make(deep=True):\n    if deep:\n"
+        "        return nn.Conv2d(3, 36, 3)\n    return nn.Conv2d(3, 40, 3)\nnet = make()\n"
+    )
+    assert {(layer.layer.K, layer.condition) for layer in read(tmp_path, net=net)} == {(36, "deep"), (40, "not (deep)")}

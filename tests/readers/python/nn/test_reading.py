@@ -539,6 +539,27 @@ def test_a_default_that_every_caller_overrides_is_told_from_others(tmp_path: Pat
     assert (at not in found.overridden - found.kept) is holds
 
 
+@pytest.mark.parametrize(
+    ("callers", "holds"),
+    [
+        ("", True),
+        ("net = Net(width=64).make()", False),
+        ("net = Net(3, 64).make()", False),
+        ("net = Net(3).make()", True),
+        ("net = Net(width=64).make(), Net().make()", True),
+        ("class Sub(Net):\n    more: int = 3\nnet = Sub(width=64, more=4)", True),
+    ],
+)
+def test_a_default_of_a_record_that_every_caller_overrides(tmp_path: Path, callers: str, holds: bool) -> None:
+    record = "from dataclasses import dataclass\n@dataclass(frozen=True)\nclass Net:\n    depth: int = 2\n"
+    found = read(
+        tmp_path,
+        f"{record}    width: int = 60\n    def make(self):\n        return nn.Conv2d(64, self.width, 3)\n{callers}\n",
+    )
+    (made,) = [each for each in found.layers if each.layer.K == 60]
+    assert made.rests_on(found.overridden - found.kept, "K") is not holds
+
+
 @pytest.mark.parametrize("asked", ["kw.get('width', 60)", "kw.pop('width', 60)"])
 @pytest.mark.parametrize(
     ("caller", "holds"),

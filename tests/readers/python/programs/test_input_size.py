@@ -223,6 +223,29 @@ for image, label in DataLoader(data, batch_size=8):
             False,
             ["collate_fn makes lists"],
         ),
+        *(
+            (
+                f"def collate(batch):\n    a, b = zip(*batch)\n    {body}\n"
+                "from torch.nn.utils.rnn import pad_sequence\n"
+                "data = datasets.CocoDetection('d', 'a')\nloader = DataLoader(data, collate_fn=collate)",
+                fixed,
+                words,
+            )
+            for body, fixed, words in (
+                ("return list(a), list(b)", False, ["collate_fn makes lists"]),
+                ("return a, b", False, ["collate_fn makes lists"]),
+                ("return torch.stack(a), list(b)", None, []),
+                (
+                    "return pad_sequence(a, batch_first=True), torch.tensor([len(x) for x in a]), b",
+                    False,
+                    ["collate_fn pads to the longest item"],
+                ),
+                # the images may have one size beside texts that have not
+                ("return torch.stack(a), pad_sequence(b)", None, []),
+                ("return F.pad(pad_sequence(a), (0, 9)), b", None, []),
+                ("return sizes.fit(a), list(b)", None, []),
+            )
+        ),
         (
             "data = datasets.CIFAR10('d')\nother = datasets.ImageFolder('x')",
             None,
@@ -308,7 +331,7 @@ def test_a_data_set_that_the_program_does_not_reach(tmp_path: Path) -> None:
 
 
 AMP = """
-import torch
+import contextlib, torch
 from torch.cuda.amp import autocast
 def step(model, criterion, optimizer, scaler, x, y):
 """
@@ -325,6 +348,20 @@ def step(model, criterion, optimizer, scaler, x, y):
         ("    with autocast():\n        def later():\n            loss.backward()\n", [], []),
         ("    with autocast():\n        with autocast(enabled=False):\n            loss.backward()\n", [], []),
         ("    with other.autocast():\n        loss.backward()\n", [], []),
+        ("    ctx = autocast()\n    with ctx:\n        loss.backward()\n", [7], []),
+        ("    ctx = autocast()\n    with ctx:\n        loss = criterion(model(x), y)\n    loss.backward()\n", [], []),
+        (
+            "    ctx = contextlib.nullcontext() if d == 'cpu' else autocast()\n"
+            "    with ctx:\n        loss.backward()\n",
+            [7],
+            [],
+        ),
+        ("    ctx = contextlib.nullcontext()\n    with ctx:\n        loss.backward()\n", [], []),
+        ("    ctx = autocast()\n    ctx = profile()\n    with ctx:\n        loss.backward()\n", [], []),
+        ("    ctx = autocast() if x else contextlib.nullcontext()\n    with ctx:\n        loss.backward()\n", [], []),
+        ("    self.ctx = autocast()\n    with no_sync(), self.ctx:\n        loss.backward()\n", [7], []),
+        ("    with ctx():\n        loss.backward()\n", [], []),
+        ("    ctx = ctx\n    with ctx:\n        loss.backward()\n", [], []),
         ("    with autocast(x):\n        if x:\n            y\n        else:\n            loss.backward()\n", [], []),
         ("    with autocast(x):\n        if not x:\n            loss.backward()\n", [], []),
         ("    with autocast(x):\n        if y:\n            loss.backward()\n", [7], []),
@@ -364,11 +401,16 @@ def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int
         ("torch.autocast(device.type)", True),
         ("torch.autocast('cpu')", False),
         ("torch.autocast('cuda', torch.float16, False)", False),
+        ("ctx", True),
     ],
 )
 def test_a_program_trains_its_model_in_autocast(tmp_path: Path, block: str, inside: bool) -> None:
     """Also where the call stands in another file."""
-    engine = AMP + f"    with {block}:\n        loss = criterion(model(x), y)\n    loss.backward()\n"
+    engine = (
+        "ctx = contextlib.nullcontext() if 'cpu' in device else autocast()\n"
+        + AMP
+        + f"    with {block}:\n        loss = criterion(model(x), y)\n    loss.backward()\n"
+    )
     train = """
 import torch
 from engine import step
@@ -381,6 +423,24 @@ for x, y in torch.utils.data.DataLoader(data):
 """
     found = programs(tmp_path, {"train.py": train, "engine.py": engine})
     assert {each.in_autocast for each in found if each.path == "train.py"} == {inside}
+
+
+@pytest.mark.parametrize(
+    ("line", "inside"),
+    [
+        ("accelerate.Accelerator(mixed_precision='bf16')", True),
+        ("lightning.Trainer(precision='16-mixed')", True),
+        ('lightning.Fabric(precision = "bf16-true")', True),
+        ("transformers.TrainingArguments('out', fp16=True)", True),
+        ("accelerate.Accelerator(mixed_precision='no')", False),
+        ("lightning.Trainer(precision='32-true')", False),
+        ("transformers.TrainingArguments('out', fp16=False)", False),
+        ("torch.set_float32_matmul_precision('high')", False),
+    ],
+)
+def test_a_trainer_that_computes_in_16_bits(tmp_path: Path, line: str, inside: bool) -> None:
+    found = program(tmp_path, HEAD + f"import accelerate, lightning, transformers\n{line}\ndata = []\n" + LOOP)
+    assert found.in_autocast is inside
 
 
 class TestGrowingImages:

@@ -43,6 +43,21 @@ class TestConflict:
                 "torch.backends.cudnn.benchmark = True\n",
                 (2, 3),
             ),
+            (  # the Trainer sets flags of its own
+                "from lightning.pytorch import Trainer\nTrainer(benchmark=True, deterministic=True).fit(train)\n",
+                (2, 2),
+            ),
+            (
+                "import pytorch_lightning as pl\ntorch.backends.cudnn.benchmark = True\n"
+                "pl.Trainer(\n    deterministic='warn',\n    benchmark=True,\n).fit(train)\n",
+                (3, 2),
+            ),
+            (  # one of two commands runs
+                "def fit(a):\n    torch.backends.cudnn.benchmark = True\n    torch.use_deterministic_algorithms(True)\n"
+                "def test(a):\n    torch.backends.cudnn.benchmark = False\n"
+                "parser.set_defaults(func=fit)\nparser.set_defaults(func=test)\n",
+                (3, 2),
+            ),
             (  # a process of its own inherits no settings, but has both
                 "def work(gpu):\n    if args.seed is not None:\n        torch.backends.cudnn.deterministic = True\n"
                 "    torch.backends.cudnn.benchmark = True\ntorch.multiprocessing.spawn(work, nprocs=8)\n",
@@ -58,6 +73,16 @@ class TestConflict:
         "body",
         [
             "torch.backends.cudnn.deterministic = True\ntorch.backends.cudnn.benchmark = False\n",
+            # Lightning's Trainer switches the search off where it is to be deterministic
+            "torch.backends.cudnn.deterministic = torch.backends.cudnn.benchmark = True\nimport lightning\n"
+            "lightning.Trainer(deterministic=True).fit(train)\n",
+            "import lightning\nlightning.Trainer(benchmark=True, deterministic=False).fit(train)\n",
+            # who asks first whether results must repeat knows
+            "torch.use_deterministic_algorithms(True)\nif not torch.are_deterministic_algorithms_enabled():\n"
+            "    torch.backends.cudnn.benchmark = True\n",
+            "torch.use_deterministic_algorithms(args.d)\ntorch.backends.cudnn.deterministic = True\n"
+            "if torch.backends.cudnn.deterministic is False:\n    torch.backends.cudnn.benchmark = True\n",
+            "import lightning\nlightning.Trainer(benchmark=args.fast, deterministic=True).fit(train)\n",
             "torch.backends.cudnn.benchmark = True\n"
             "if args.seed:\n    torch.backends.cudnn.deterministic = True\n"
             "    torch.backends.cudnn.benchmark = False\n",
@@ -65,6 +90,12 @@ class TestConflict:
             "else:\n    torch.backends.cudnn.benchmark = True\n",
             "if args.seed is None:\n    torch.backends.cudnn.benchmark = True\n"
             "if args.seed is not None:\n    torch.backends.cudnn.deterministic = True\n",
+            "def fit(a):\n    torch.backends.cudnn.benchmark = True\n    torch.use_deterministic_algorithms(True)\n"
+            "parser.set_defaults(func=fit)\ntorch.backends.cudnn.benchmark = False\n",
+            "match args.a:\n    case 'x':\n        torch.backends.cudnn.deterministic = True\n"
+            "match args.b:\n    case 'x':\n        torch.backends.cudnn.benchmark = True\n",
+            "match args.a:\n    case 'x':\n        torch.backends.cudnn.deterministic = True\n"
+            "    case 'y':\n        torch.backends.cudnn.benchmark = True\n",
             "if args.a:\n    torch.backends.cudnn.deterministic = True\n"
             "if args.b:\n    torch.backends.cudnn.benchmark = True\n",
             "torch.backends.cudnn.deterministic = args.d\ntorch.backends.cudnn.benchmark = not args.d\n",
@@ -108,6 +139,8 @@ class TestConflict:
             HELPER + "set_seed(0, args.d)\n" + BOTH,
             HELPER + "class T:\n    def go(self):\n        set_seed(1, d=False)\nT().go()\n" + BOTH,
             "seed = 0\nif seed:\n    torch.backends.cudnn.benchmark = False\n" + BOTH,
+            "def prepare(m):\n    match m:\n        case 'exact':\n            torch.backends.cudnn.benchmark = False\n"
+            "        case 'fast':\n            pass\nprepare('fast')\n" + BOTH,
             "SLOW = False\ndef prepare():\n    if SLOW:\n        torch.backends.cudnn.benchmark = False\n"
             "prepare()\n" + BOTH,
         ],
@@ -229,7 +262,7 @@ class TestFlags:
             ("from monai.utils import set_determinism\nset_determinism(1)\n", False, True, True),
             ("from monai.utils import set_determinism\nset_determinism(seed=args.s)\n", None, None, True),
             ("from monai.utils import set_determinism\nset_determinism(1, additional_settings=f)\n", None, None, True),
-            ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", None, None, False),
+            ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", True, None, False),
             ("from fancy_training import setup\nsetup()\n", None, None, False),
             ("import importlib\nm = importlib.import_module('models.' + args.m)\n", None, None, False),
             ("from .missing import x\n", None, None, False),
@@ -250,6 +283,19 @@ class TestFlags:
             ("torch.backends.cudnn.allow_tf32 = False\n", False),
             ("torch.backends.cudnn.conv.fp32_precision = 'ieee'\n", False),
             ("torch.backends.fp32_precision = 'ieee'\n", False),
+            # the more special one decides, in whatever order they stand
+            ("torch.backends.fp32_precision = 'ieee'\ntorch.backends.cudnn.conv.fp32_precision = 'tf32'\n", True),
+            ("torch.backends.cudnn.conv.fp32_precision = 'ieee'\ntorch.backends.fp32_precision = 'tf32'\n", False),
+            ("torch.backends.cudnn.fp32_precision = 'tf32'\ntorch.backends.fp32_precision = 'ieee'\n", True),
+            ("torch.backends.cudnn.rnn.fp32_precision = 'ieee'\n", None),
+            (
+                "if args.exact:\n    torch.backends.cudnn.conv.fp32_precision = 'ieee'\n"
+                "torch.backends.fp32_precision = 'tf32'\n",
+                None,
+            ),
+            ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '0'\n", False),
+            ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '0'\ntorch.backends.cudnn.allow_tf32 = True\n", False),
+            ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '1'\n", None),
             ("torch.backends.cudnn.allow_tf32 = True\n", True),
             ("if args.exact:\n    torch.backends.cudnn.allow_tf32 = False\n", None),
             ("torch.backends.cuda.matmul.allow_tf32 = False\n", None),
@@ -372,6 +418,127 @@ def test_what_an_imported_file_does_below_its_guard_is_not_run(tmp_path: Path) -
         assert conflict is not None, name
 
 
+DETERMINISTIC, TUNED = "    torch.use_deterministic_algorithms(True)\n", "    torch.backends.cudnn.benchmark = True\n"
+
+
+@pytest.mark.parametrize(
+    ("commands", "conflict", "benchmark"),
+    [
+        (f"@app.command()\ndef fit():\n{DETERMINISTIC}{TUNED}    train()\n", True, True),
+        (f"@app.command('fit')\n@click.option('-n')\ndef fit(n):\n{TUNED}{DETERMINISTIC}    train()\n", True, True),
+        # one of two commands runs
+        (f"@app.command()\ndef fit():\n{DETERMINISTIC}    train()\n@app.command()\ndef test():\n{TUNED}", False, None),
+        (f"@app.command()\ndef fit():\n    train()\n@app.command()\ndef test():\n{TUNED}{DETERMINISTIC}", True, None),
+    ],
+)
+@pytest.mark.parametrize("makes", ["import typer\napp = typer.Typer()\n", "@click.group()\ndef app():\n    pass\n"])
+def test_commands_of_a_command_line(
+    tmp_path: Path, makes: str, commands: str, conflict: bool, benchmark: bool | None
+) -> None:
+    cli = "import click\nimport torch\nfrom loop import train\n" + makes + commands
+    for files in (
+        {"cli.py": cli + GUARD.replace("train", "app")},
+        {"cli.py": cli, "run.py": "from cli import app\n" + GUARD.replace("train", "app")},
+    ):
+        found = program(tmp_path / str(len(files)), {"loop.py": LOOP, **files})
+        assert (found.conflict is not None, found.cudnn_benchmark) == (conflict, benchmark)
+
+
+INSTALLED = '[project]\nname = "net"\n\n[project.scripts]\nnet-train = "net.cli:run"\nother = "click:main"\n'
+
+
+@pytest.mark.parametrize(
+    ("metadata", "files", "conflict", "line"),
+    [
+        (
+            INSTALLED,
+            {"src/net/cli.py": LOOP + f"def run(argv=None):\n{TUNED}{DETERMINISTIC}    train(argv)\n"},
+            True,
+            17,
+        ),
+        (INSTALLED, {"net/cli.py": LOOP + f"def run(argv=None):\n{TUNED}    train(argv)\n"}, False, 17),
+        (
+            INSTALLED.replace("project.scripts", "tool.poetry.scripts"),
+            {
+                "net/cli.py": "import typer\nimport torch\nfrom net.loop import train\nrun = typer.Typer()\n"
+                f"@run.command()\ndef fit():\n{TUNED}{DETERMINISTIC}    train()\n",
+                "net/loop.py": LOOP,
+            },
+            True,
+            4,
+        ),
+    ],
+)
+def test_a_command_that_a_package_installs(
+    tmp_path: Path, metadata: str, files: dict[str, str], conflict: bool, line: int
+) -> None:
+    found = program(tmp_path, {"pyproject.toml": metadata, **files})
+    assert (found.conflict is not None, found.cudnn_benchmark, found.insert_at.line) == (conflict, True, line)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "found"),
+    [
+        (INSTALLED, 1),
+        (INSTALLED.replace("cli:run", "cli:train"), 1),
+        (INSTALLED.replace("cli:run", "cli:none"), 0),
+        (INSTALLED.replace("net.cli", "net.other"), 0),
+        ("[project.scripts\n", 0),
+        ("[project]\nscripts = 3\n", 0),
+        ("project = 3 # scripts]\n", 0),
+        ("[project.scripts]\na = 3\nb = 'net'\nc = 'net.cli:'\n", 0),
+    ],
+)
+def test_metadata_that_installs_a_command_or_none(tmp_path: Path, metadata: str, found: int) -> None:
+    files = {"pyproject.toml": metadata, "net/cli.py": LOOP + "def run():\n    train()\n"}
+    assert len(programs(tmp_path, files)) == found
+
+
+@pytest.mark.parametrize(
+    ("decorator", "found"),
+    [
+        ("@app.function(gpu='H100')", 1),
+        ("@app.local_entrypoint()", 1),
+        ("@experiment.automain", 1),
+        ("@app.command()", 1),
+        ("@torch.no_grad()", 0),
+        ("@tf.function", 0),
+        ("@hook.register", 0),
+    ],
+)
+def test_a_function_that_a_launcher_runs_begins_a_program(tmp_path: Path, decorator: str, found: int) -> None:
+    run = f"{decorator}\ndef run():\n{TUNED}{DETERMINISTIC}    train()\n"
+    text = LOOP + "from elsewhere import app, experiment, hook, tf\n" + run
+    assert [each.conflict is not None for each in programs(tmp_path, {"train.py": text})] == [True] * found
+
+
+def test_an_installed_command_that_a_script_runs_too_is_one_program(tmp_path: Path) -> None:
+    files = {
+        "net/cli.py": LOOP + "def run():\n    train()\n",
+        "net/__main__.py": "from net.cli import run\n" + GUARD.replace("train", "run"),
+    }
+    assert [each.path for each in programs(tmp_path, {"pyproject.toml": INSTALLED, **files})] == ["net/__main__.py"]
+
+
+@pytest.mark.parametrize("line", ["raise SystemExit(train())", "sys.exit(train())", "exit(train() or 0)"])
+def test_a_script_that_ends_with_what_its_function_returns(tmp_path: Path, line: str) -> None:
+    loop = LOOP.replace("args=None):\n", f"args=None):\n{TUNED}{DETERMINISTIC}")
+    assert program(tmp_path, loop + GUARD.replace("train()", line)).conflict is not None
+
+
+def test_an_import_runs_the_packages_above_a_module(tmp_path: Path) -> None:
+    sets = "import torch\ntorch.backends.cudnn.benchmark = True\n"
+    run = "from lab.deep.loop import train\nimport torch\ntorch.backends.cudnn.deterministic = True\n" + GUARD
+    found = program(
+        tmp_path, {"run.py": run, "lab/__init__.py": sets, "lab/deep/__init__.py": "", "lab/deep/loop.py": LOOP}
+    )
+    assert found.conflict is not None
+    assert [(setting.at.path, setting.certain) for setting in found.settings] == [
+        ("lab/__init__.py", True),
+        ("run.py", True),
+    ]
+
+
 def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path: Path) -> None:
     text = LOOP + "def once():\n    train()\ndef main():\n    for epoch in range(3):\n        once()\nmain()\n"
     assert program(tmp_path, text).at.line == text.count("\n")
@@ -379,7 +546,15 @@ def test_a_script_without_a_guard_trains_by_functions_that_call_others(tmp_path:
 
 @pytest.mark.parametrize(
     ("library", "complete"),
-    [("librosa", True), ("batchgenerators.util", True), ("StringIO", True), ("mine", False), ("einx", True)],
+    [
+        ("librosa", True),
+        ("batchgenerators.util", True),
+        ("StringIO", True),
+        ("mine", False),
+        ("einx", True),
+        ("pydantic_settings", True),
+        ("modal", True),
+    ],
 )
 def test_what_reads_data_sets_no_flags(tmp_path: Path, library: str, complete: bool) -> None:
     assert program(tmp_path, f"import {library}\n{LOOP}{GUARD}").complete is complete

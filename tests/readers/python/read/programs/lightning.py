@@ -1,6 +1,6 @@
 """A library owns the loop and what it sets."""
 
-# ! benchmark=? deterministic=? enabled=? size=?
+# ! benchmark=True deterministic=? enabled=? size=?
 import pytorch_lightning as pl
 import torch
 from torch import nn
@@ -20,4 +20,5 @@ class Net(pl.LightningModule):
 
 
 if __name__ == "__main__":
+    # ? cudnn.benchmark=True surely
     pl.Trainer(accelerator="gpu", benchmark=True).fit(Net())
