@@ -698,20 +698,18 @@ def batch_notes(report: Report) -> list[str]:
 def layout_notes(report: Report) -> list[str]:
     """Which networks state no layout, or one that need not run, if not all of them; and what they are priced as."""
     assumed = dict.fromkeys(network.path for network in report.networks if network.layout_assumed)
-    notes = []
-    for keras in (False, True):
-        paths = [path for path in assumed if path.endswith(".keras") is keras]
-        where = ""
-        if paths and len(paths) < len({network.path for network in report.networks}):
-            first, more = clean_path(paths[0]), len(paths) - 1
-            alone = say(" of {path}", path=first)
-            where = say(" of {path} and {count} more", path=first, count=more) if more else alone
-        note = (
-            "layout{where}: priced as NHWC, as TensorFlow and JAX choose; in PyTorch channels_first is --layout NCHW"
-            if keras
-            else "layout{where}: not stated, and priced as NHWC; --layout NCHW says what most frameworks run unasked"
-        )
-        notes += [say(note, where=where)] if paths else []
+    count, notes = len({network.path for network in report.networks}), []
+    for keras, text in (
+        (False, sentence("layout{where}: not stated, and priced as NHWC; "
+                         "--layout NCHW says what most frameworks run unasked")),
+        (True, sentence("layout{where}: priced as NHWC, as TensorFlow and JAX choose; "
+                        "in PyTorch channels_first is --layout NCHW")),
+    ):  # fmt: skip
+        paths = [clean_path(path) for path in assumed if path.endswith(".keras") is keras]
+        where = say(" of {path}", path=paths[0]) if len(paths) in range(1, count) else ""
+        if where and len(paths) > 1:
+            where = say(" of {path} and {count} more", path=paths[0], count=len(paths) - 1)
+        notes += [say(text, where=where)] if paths else []
     return notes
 
 
