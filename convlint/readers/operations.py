@@ -360,7 +360,7 @@ def past_convolution(place: ChannelPlace, before: Shape | None, after: Shape | N
     if not isinstance(place, int) or before is None or after is None or place - 2 not in range(len(strides)):
         return 0
     sizes = {*before[place : place + 1], *after[place : place + 1]}
-    return place if strides[place - 2] == 1 and len(sizes) == 1 and None not in sizes else 0
+    return place if strides[place - 2] == 1 and len(sizes) == 1 and sizes.isdisjoint((None, 1)) else 0
 
 
 def sizes_of(shape: Shape | None, axis: ChannelPlace) -> dict[str, Any]:

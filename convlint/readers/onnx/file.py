@@ -321,7 +321,7 @@ def _fold_sizes(graph: onnx.GraphProto) -> bool:
     types = {value.name: value.type.tensor_type for value in (*graph.input, *graph.value_info)}
     if all(of.HasField("shape") and all(axis.dim_value for axis in of.shape.dim) for of in types.values()):
         return False
-    known = {tensor.name: numbers for tensor in graph.initializer if (numbers := _integers(tensor)) is not None}
+    known = {tensor.name: numbers for tensor in graph.initializer if (numbers := integers(tensor)) is not None}
     folded = False
     for node in graph.node:
         values = _integers_of(node, types, known) if node.output else None
@@ -349,7 +349,7 @@ class _Integers(NamedTuple):
     dims: list[int]
 
 
-def _integers(tensor: onnx.TensorProto) -> _Integers | None:
+def integers(tensor: onnx.TensorProto) -> _Integers | None:
     """The values of a small matrix, vector or scalar of int64; None for any other tensor."""
     count = prod(tensor.dims)
     if tensor.data_type != _INT64 or len(tensor.dims) > 2 or not 0 < count <= _MOST_FOLDED:
@@ -362,7 +362,7 @@ def _integers(tensor: onnx.TensorProto) -> _Integers | None:
 def _integers_of(node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[str, _Integers]) -> list[int] | None:
     """The integers that a node computes of shapes and constants; None for other nodes, and where they are unknown."""
     op, attributes = node.op_type, {attribute.name: attribute for attribute in node.attribute}
-    stored = _integers(attributes["value"].t) if "value" in attributes else None
+    stored = integers(attributes["value"].t) if "value" in attributes else None
     if op == "Constant":
         return None if stored is None else stored.values
     if op == "Shape":

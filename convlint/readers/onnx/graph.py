@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from convlint.model.layer import ConvLayer
 from convlint.model.network import IN_32_BITS, Operation, Work, WorkKind
-from convlint.readers.onnx.file import text
+from convlint.readers.onnx.file import integers, text
 from convlint.readers.onnx.kinds import (
     ALIKE,
     BODIES,
@@ -148,6 +148,7 @@ class GraphOperations(Operations):
         super().__init__()
         self._measured = measured
         self._maps: dict[str, Map] = {}
+        self._stored: dict[str, onnx.TensorProto] = {}  # what nodes hold
         self._made_of: dict[str, str] = {}  # a constant that a node computes -> the constant it is computed from
         self._users: dict[str, list[tuple[int, str]]] = {}  # weights -> (convolution, how it reads them)
         self._row_means: set[int] = set()  # operations: means over the last axis
@@ -163,6 +164,12 @@ class GraphOperations(Operations):
             axis = last.get(name, 1)
             number = self.add(Effect("input", axis), text(name), (), shape)
             self._maps[name] = Map(number, axis)
+
+    def stored(self, node: onnx.NodeProto) -> None:
+        """Notes a node that holds a tensor."""
+        for attribute in node.attribute:
+            if attribute.name == "value" and node.op_type == "Constant":
+                self._stored.update(dict.fromkeys(node.output, attribute.t))
 
     def constant(self, node: onnx.NodeProto) -> None:
         """Notes a node that depends on no input of the graph."""
@@ -229,7 +236,8 @@ class GraphOperations(Operations):
         shapes = [scope.shape(name) if trusted else None for name in node.output]
         before = [scope.shape(name) if trusted else None for name in read]
         measured = any(self._measured.get(end) == names[0] for end in names[2:3])
-        effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read), measured))
+        along = self._along(node, scope) if op in REDUCTIONS else ()
+        effect = effect_of(op, Given(node, maps, before, shapes[0], len(names) - len(read), measured, along))
         made_up = all(operand.made_up for operand in maps)
         if effect is not None and ((effect.kind == "split" and len(set(shapes)) > 1) or (made_up and effect.axis != 1)):
             effect = None
@@ -258,7 +266,7 @@ class GraphOperations(Operations):
             return
         where = _label(node) if effect.kind in NAMED else ""
         number = self.add(effect, name, inputs, shapes[0], where, work=work)
-        made_up = effect.kind == "channel_pool" or (made_up and effect.kind != "linear")
+        made_up = made_up and effect.kind != "linear"
         composed = effect.kind == "concat" or any(operand.composed for operand in maps)
         written_map = Map(number, effect.axis, composed, made_up)
         if op == "Split":
@@ -266,6 +274,14 @@ class GraphOperations(Operations):
                 self._maps[part] = written_map._replace(operation=self.add(effect, name, inputs, shape, where))
         for written in node.output if op in ALIKE else node.output[:1]:
             self._maps[written] = written_map
+
+    def _along(self, node: onnx.NodeProto, scope: GraphScope) -> Sequence[int]:
+        """The axes that a reduction names in an attribute, or in a small tensor that is stored; () where in none."""
+        named = next((attribute.ints for attribute in node.attribute if attribute.name == "axes"), ())
+        name = next(iter(node.input[1:]), "")
+        tensor = scope.tensor(name) or self._stored.get(name)
+        numbers = None if tensor is None else integers(tensor)
+        return named or (() if numbers is None else numbers.values)
 
     def _ends_group_norm(self, source: Map, shape: Shape | None) -> bool:
         """Whether a reshape undoes the one before an instance norm of groups; that norm then is of the channels."""
@@ -491,6 +507,7 @@ class GraphWalk:
         for node in graph.node:
             op = node.op_type
             if op in CONSTANTS:
+                self.steps.stored(node)
                 continue
             names = node.input[:]
             fault = faults.get(node.name) if faults else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from convlint.readers.operations import (
@@ -76,6 +76,7 @@ class Given(NamedTuple):
     after: Shape | None
     constants: int  # how many of its inputs are constants
     measured: bool = False  # where it cuts is computed from the size of what it reads
+    along: Sequence[int] = ()  # the axes that it reduces, where they are known
 
     @property
     def axis(self) -> int:
@@ -149,9 +150,11 @@ def _any_axis(given: Given) -> Effect | None:
 def _reduction(given: Given) -> Effect | None:
     """A reduction over axes of space alone, or over the channels; not of one channel, of size 1 in either case.
 
-    Those that keep no axis of space are told by sizes that no other axis has.
+    Where its axes are not known, those that keep none of space are told by sizes that no other axis has.
     """
     before, after = given.before[0], given.after
+    if given.along and before is not None and after is not None:
+        return _reduction_along({axis % len(before) for axis in given.along}, given.axis, before, after)
     if before is not None and after is not None and len(after) == 2 < len(before):
         others = [size for axis, size in enumerate(before) if axis not in (0, given.axis)]
         kept = after == (before[0], before[given.axis]) and {None, *after}.isdisjoint(others)
@@ -164,6 +167,17 @@ def _reduction(given: Given) -> Effect | None:
     if after == pooled and None not in before[1:]:
         return Effect("channel_pool", given.axis)
     return Effect("resize", given.axis) if _keeps_channels(given) else None
+
+
+def _reduction_along(axes: Collection[int], place: int, before: Shape, after: Shape) -> Effect | None:
+    """A reduction over these axes; None where it is over the channels and others, or one channel."""
+    keeps = len(after) == len(before)
+    if place >= len(before) or before[place] in (None, 1):
+        return None
+    if place in axes:
+        return Effect("channel_pool", place if keeps else 0) if len(axes) == 1 else None
+    left = place if keeps else place - sum(axis < place for axis in axes)
+    return Effect("resize", left) if left > 0 and after[left : left + 1] == (before[place],) else None
 
 
 def _without_an_axis(place: int, before: Shape, after: Shape) -> Effect | None:

@@ -448,7 +448,7 @@ class TracedOperations:
         self._shapes.append(shape)
         self._axes.append(effect.axis)
         keeps = effect.kind not in ("input", "conv", "linear")
-        if effect.kind in ("reshape", "channel_pool") or (keeps and self._made_up.issuperset(inputs)):
+        if effect.kind == "reshape" or (keeps and self._made_up.issuperset(inputs)):
             self._made_up.add(number)
         sized = C is not None and any(C in constant for constant in constants)
         # made for so many channels, with weights or without

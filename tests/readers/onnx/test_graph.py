@@ -267,14 +267,16 @@ def test_a_linear_layer_that_reads_pixels_too_stays_as_it_is(tmp_path: Path) -> 
     assert not [group for group in channels_of(network).groups if not group.fixed]
 
 
-@pytest.mark.parametrize("square", [False, True])
-def test_a_mean_over_all_pixels_makes_a_vector_where_its_sizes_tell(tmp_path: Path, square: bool) -> None:
+@pytest.mark.parametrize(("C", "computed", "fixed"), [(12, True, False), (8, True, True), (8, False, False)])
+def test_a_mean_over_all_pixels_makes_a_vector_where_its_axes_or_sizes_tell(
+    tmp_path: Path, C: int, computed: bool, fixed: bool
+) -> None:
     """Sizes do not say which axis is gone where another is as long."""
     graph = Graph()
-    a = graph.conv("x", 3, 8 if square else 12)
-    mean = graph.node("ReduceMean", a, graph.numbers(2, 3), keepdims=0)
-    network = graph.read(tmp_path, graph.node("MatMul", mean, graph.constant(8 if square else 12, 10)))
-    assert bool(written(network, a).fixed) is square
+    a, axes = graph.conv("x", 3, C), graph.numbers(2, 3)
+    mean = graph.node("ReduceMean", a, graph.node("Abs", axes) if computed else axes, keepdims=0)
+    network = graph.read(tmp_path, graph.node("MatMul", mean, graph.constant(C, 10)), value_info=[value(mean, [2, C])])
+    assert bool(written(network, a).fixed) is fixed
 
 
 def test_each_output_has_its_own_operation(tmp_path: Path) -> None:

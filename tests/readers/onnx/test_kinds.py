@@ -221,10 +221,27 @@ def test_a_sum_over_an_axis_of_their_own_keeps_channels(tmp_path: Path) -> None:
     assert written(network, convs[0]).fixed == ()
 
 
+@pytest.mark.parametrize("kept", [0, 1])
+@pytest.mark.parametrize(("axes", "kind"), [((2, 3), "resize"), ((-1,), "resize"), ((1,), "channel_pool")])
+@pytest.mark.parametrize("constant", [False, True])
+def test_a_reduction_says_its_axes_where_all_are_as_long(
+    tmp_path: Path, kept: int, axes: tuple[int, ...], kind: str, constant: bool
+) -> None:
+    graph = Graph((2, 3, 12, 12))
+    a = graph.conv("x", 3, 12)
+    along = graph.numbers(*axes)
+    if constant:
+        along = graph.node("Constant", value=graph.tensors.pop())
+    reduced = graph.node("ReduceMean", a, along, keepdims=kept)
+    network = graph.read(tmp_path, graph.node("Relu", reduced), graph.conv(a, 12, 7))
+    assert named(network, reduced).kind == kind
+    assert (written(network, a).fixed == ()) == (kind == "channel_pool")
+
+
 def test_a_sum_over_channels_or_over_an_axis_as_long_is_opaque(tmp_path: Path) -> None:
     graph = Graph((2, 3, 12, 6))
     a = graph.conv("x", 3, 12)
-    total = graph.node("ReduceSum", a, graph.numbers(2), keepdims=0)
+    total = graph.node("ReduceSum", a, graph.node("Abs", graph.numbers(2)), keepdims=0)
     network = graph.read(tmp_path, graph.node("Relu", total))
     assert f"ReduceSum {total} depends on it" in written(network, a).fixed
 
@@ -239,6 +256,18 @@ def test_what_nobody_follows_is_not_followed_to_another_axis(tmp_path: Path) -> 
     network = graph.read(tmp_path, last)
     assert named(network, turned).kind == "reshape"
     assert members(network, network.layers[1].name) == ({network.layers[1].name}, {last: "1"})
+
+
+def test_a_mean_over_channels_on_the_last_axis_divides_them(tmp_path: Path) -> None:
+    graph = Graph()  # the response norm of ConvNeXt V2
+    a = graph.conv("x", 3, 12)
+    turned = graph.node("Transpose", a, perm=[0, 2, 3, 1])
+    mean = graph.node("Add", graph.node("ReduceMean", turned, graph.numbers(-1)), graph.constant())
+    back = graph.node("Transpose", graph.node("Div", turned, mean), perm=[0, 3, 1, 2])
+    last = graph.conv(back, 12, 7)
+    network = graph.read(tmp_path, last)
+    assert members(network, a) == ({a}, {last: "1"})
+    assert written(network, a).fixed == ()
 
 
 def test_a_norm_of_another_axis_keeps_channels(tmp_path: Path) -> None:

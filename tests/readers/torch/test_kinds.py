@@ -157,6 +157,10 @@ CASES: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "norm_of_others": (
         lambda x, _: F.batch_norm(x.transpose(1, 2), None, None, training=True).transpose(2, 1), "identity"
     ),
+    "response_norm": (  # of ConvNeXt V2
+        lambda x, _: (x.permute(0, 2, 3, 1) / (x.permute(0, 2, 3, 1).mean(-1, keepdim=True) + 1)).permute(0, 3, 1, 2),
+        "identity",
+    ),
     "gate_of_rows": (  # triplet attention
         lambda x, _: (x.transpose(1, 2) * x.transpose(1, 2).amax(1).unsqueeze(1)).transpose(1, 2), "identity"
     ),
