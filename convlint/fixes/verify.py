@@ -77,7 +77,7 @@ def _new_widths(before: Network, plan: EditPlan) -> set[tuple[Any, Any]]:
 
 
 def _along(old: ConvLayer, new: ConvLayer, widths: Container[tuple[Any, Any]]) -> dict[str, int]:
-    """The sizes of a layer that has channels as an axis of space, as efficient channel attention has: they follow."""
+    """The sizes that follow a new width in a layer with channels along an axis of space, as channel attention has."""
     return {axis: getattr(new, axis) for axis in _AXES if (getattr(old, axis), getattr(new, axis)) in widths}
 
 

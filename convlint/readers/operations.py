@@ -356,7 +356,7 @@ def reshaped(before: Shape, after: Shape, axis: int) -> int | None:
 
 
 def past_convolution(place: ChannelPlace, before: Shape | None, after: Shape | None, strides: Sequence[int]) -> int:
-    """The axis of space at which a convolution has the channels, and hands on as many; 0 where it does not."""
+    """The axis of space along which a convolution reads the channels and keeps their number; 0 if there is none."""
     if not isinstance(place, int) or before is None or after is None or place - 2 not in range(len(strides)):
         return 0
     sizes = {*before[place : place + 1], *after[place : place + 1]}

@@ -281,7 +281,7 @@ def _stacked(_: str, call: OperatorCall) -> Effect:
 
 
 def _squeezed(_: str, call: OperatorCall) -> Effect:
-    """Axes of one element, which are then gone; an only channel, which more would keep, is not to be among them."""
+    """Removes axes of one element; opaque where the only channel is one of them, since several channels would stay."""
     axes, place, rank = call.argument("dim"), call.axis, len(call.reads[0])
     axes = [axes] if isinstance(axes, int) else list(range(rank)) if axes is None else axes
     if not isinstance(axes, (list, tuple)) or not all(isinstance(axis, int) for axis in axes):

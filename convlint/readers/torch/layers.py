@@ -235,8 +235,8 @@ class TracedOperations:
         self._noted: list[Operation] = []
         self._shapes: list[Shape] = []
         self._axes: list[ChannelPlace] = []  # where each tensor has its channels
-        # Those whose channels nobody follows, as an opaque operation made them: they are given for axis 1, but may be
-        # on any, so that following them elsewhere says nothing.
+        # Tensors that opaque operations made: their channels are assumed to be on axis 1 but may be on any, so they are
+        # not followed to another one.
         self._made_up: set[int] = set()
         self._number_of: dict[Hashable, int] = {}
         # Second and further results, such as the indices of a pool: (input, shape, line). Most are never read, so each
@@ -257,8 +257,8 @@ class TracedOperations:
         """Adds the call at `position`; `reads` are its data, its weights and its bias, if any.
 
         Where the weights are computed from activations, or the tensors have no batch axis, an opaque operation stands
-        before and behind it; where it reads along another axis as channels, before it alone. Where it has the channels
-        as an axis of space whose size it keeps, as efficient channel attention has, they go past it.
+        before and behind it; where it reads along another axis as channels, before it alone. Channels along an axis of
+        space whose size the convolution keeps go past it, as in efficient channel attention.
         """
         dims = len(call.weight) - 2
         numbers = [self._number(key) for key in reads]
