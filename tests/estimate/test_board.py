@@ -54,6 +54,20 @@ def test_geforce_accumulates_at_half_rate_except_in_tensorrt():
     assert fprop(layer, board).time_us / fprop(layer, board, Runtime(framework="tensorrt")).time_us < 1.05
 
 
+@pytest.mark.parametrize(
+    ("gpu", "framework", "gains"),
+    [
+        ("jetson-nano", "tensorrt", (1.7, 2.1)), ("jetson-tx2", "tensorrt", (1.7, 2.1)),
+        ("p100", "tensorrt", (1.5, 2.1)),
+        ("jetson-nano", "pytorch", (0.95, 1.15)), ("p4", "tensorrt", (0.95, 1.15)), ("k80", "tensorrt", (0.95, 1.15)),
+    ],
+)  # fmt: skip
+def test_engines_multiply_pairs_of_fp16_where_the_gpu_can(gpu, framework, gains):
+    layer, runtime = conv(C=256, K=256, R=1, S=1, H=28, W=28), Runtime(framework=framework)
+    fp32 = fprop(replace(layer, dtype=Dtype.fp32), load_gpu(gpu), runtime).time_us
+    assert gains[0] < fp32 / fprop(layer, load_gpu(gpu), runtime).time_us < gains[1]
+
+
 @pytest.mark.parametrize(("dtype", "of_fp16"), [("tf32", 0.5), ("bf16", 1.0), ("int8", 2.0)])
 def test_a_rate_that_no_source_gives_follows_from_fp16(dtype, of_fp16):
     known = load_gpu("a100")

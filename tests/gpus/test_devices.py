@@ -71,6 +71,13 @@ def device(name: str, capability: str, sms: int, memory_gib: float) -> Device:
         ("NVIDIA Thor", "11.0", 20, 122.6, "jetson-agx-thor"),
         ("Orin", "8.7", 8, 15.2, "jetson-orin-nx-16gb"),
         ("Orin", "8.7", 16, 61.4, "jetson-agx-orin"),
+        ("Xavier", "7.2", 6, 7.4, "jetson-xavier-nx"),
+        ("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9", 76, 15.7, "rtx-4090-laptop"),
+        ("NVIDIA GeForce RTX 4080", "8.9", 76, 15.7, "rtx-4080"),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6", 48, 7.8, "rtx-3080-laptop"),
+        ("NVIDIA GeForce RTX 3080 Laptop GPU", "8.6", 48, 15.7, "rtx-3080-laptop-16gb"),
+        ("NVIDIA TITAN X (Pascal)", "6.1", 28, 11.9, "titan-x-pascal"),
+        ("GeForce GTX TITAN X", "5.2", 24, 11.9, "gtx-titan-x"),
         ("Tesla K80", "3.7", 13, 11.2, "k80"),
     ],
 )
@@ -89,12 +96,11 @@ def test_every_gpu_is_itself_by_its_own_name(gpu_id: str) -> None:
 @pytest.mark.parametrize(
     ("name", "capability", "sms"),
     [
-        ("NVIDIA GeForce RTX 4090 Laptop GPU", "8.9", 76),
-        ("NVIDIA GeForce RTX 3070 Laptop GPU", "8.6", 40),
+        ("NVIDIA GeForce RTX 3070 Ti Laptop GPU", "8.6", 46),
+        ("NVIDIA GeForce RTX 4080", "8.9", 58),
         ("NVIDIA A100-SXM4-40GB MIG 3g.20gb", "8.0", 42),
         ("NVIDIA H100 PCIe", "9.0", 132),
-        ("NVIDIA GeForce RTX 4080 Laptop GPU", "8.9", 58),
-        ("NVIDIA GeForce RTX 4060 Laptop GPU", "8.9", 24),
+        ("NVIDIA GeForce RTX 5070 Ti Laptop GPU", "12.0", 46),
         ("NVIDIA GeForce RTX 2070 with Max-Q Design", "7.5", 36),
         ("NVIDIA GeForce GTX 1650 SUPER", "7.5", 20),
         ("NVIDIA GeForce RTX 2060", "7.5", 34),
@@ -163,7 +169,7 @@ def test_the_drivers_names_tell_which_gpu_is_here(smi: Callable[[str], None], na
     ("line", "words"),
     [
         ('echo "NVIDIA GeForce RTX 3080, 20480"', "does not know the GPU 'NVIDIA GeForce RTX 3080'"),
-        ('echo "NVIDIA GeForce RTX 3060 Laptop GPU, 6144"', "does not know the GPU"),
+        ('echo "NVIDIA GeForce RTX 3050 Laptop GPU, 4096"', "does not know the GPU"),
         ('echo "NVIDIA RTX 5880 Ada Generation, 49140"', "does not know the GPU"),
         ("echo Failed to initialize NVML: Driver/library version mismatch", "does not know the GPU"),
         ("exit 9", "names no GPU"),

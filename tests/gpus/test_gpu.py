@@ -452,7 +452,8 @@ def test_kepler_chips() -> None:
 
 def test_flags() -> None:
     assert {name for name in gpu_names() if load_gpu(name).integrated} == {
-        "gk20a", "jetson-agx-xavier", "jetson-orin-nano", "jetson-orin-nx-16gb", "jetson-orin-nx-8gb",
+        "gk20a", "jetson-nano", "jetson-tx2", "jetson-agx-xavier", "jetson-xavier-nx",
+        "jetson-orin-nano", "jetson-orin-nx-16gb", "jetson-orin-nx-8gb",
         "jetson-agx-orin", "jetson-agx-thor", "gb10",
     }  # fmt: skip
     # DGX Spark runs the libraries of discrete GPUs
