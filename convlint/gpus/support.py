@@ -53,8 +53,11 @@ def first_version(library: str, gpu: Gpu) -> Version | None:
 
 
 def last_version(library: str, gpu: Gpu) -> str | None:
-    """Return the last release known to support the GPU, as text to print; None: still supported, or unknown."""
-    facts = _facts(library, gpu)
+    """Return the last release known to support the GPU, as text to print; None: still supported, or unknown.
+
+    JetPack decides which releases a Jetson gets, and its last one is older than those for the compute capability.
+    """
+    facts = None if gpu.jetson else _facts(library, gpu)
     gone = (entry.last for entry in (facts.oldest if facts else ()) if gpu.compute_capability < entry.unsure_from)
     return next(gone, None)
 

@@ -141,6 +141,8 @@ def test_too_old_and_past_its_time(
         ("cuda", "b200", "12.8", None),
         ("cuda", "b300", "12.9", None),
         ("cuda", "thor", "13.0", None),
+        ("cuda", "jetson-nano", None, None),  # JetPack's, 10.2
+        ("cuda", "jetson-agx-xavier", "9.1", None),
         ("cuda", "rtx-5090", "12.8", None),
         ("cuda", "gb10", "12.9", None),
         ("cudnn", "k10", None, "8.4 with CUDA 10.2"),
