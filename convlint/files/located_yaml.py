@@ -119,6 +119,8 @@ def parse(text: str) -> Value | None:
         # libyaml reads ahead, and may meet its own limit before our MAX_DEPTH; the Python loader gives our message.
         if "maximum nesting depth" in problem and Loader is not yaml.SafeLoader:
             return _build(text, yaml.SafeLoader)
+        if mark and "cannot start any token" in problem and text.split("\n")[mark.line][mark.column :][:1] == "\t":
+            problem += " (a tab: YAML is indented with spaces)"
         raise InputFault(
             f"is not valid YAML: {problem}",
             line=mark.line + 1 if mark else None,
