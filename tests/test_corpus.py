@@ -85,7 +85,7 @@ WRITTEN: dict[str, tuple[int, int, str]] = {
     "only_comment.yaml": (1, 1, "is empty: a spec needs version: 1 and layers:"),
     "quoted.yaml": (3, 19, "C: must be a whole number of at least 1, not quoted text; write 8"),
     "size_overflow.yaml": (3, 5, "a: the output's P would be 4611686016279904259, larger than 2^31"),
-    "tab.yaml": (3, 1, "is not valid YAML: found character that cannot start any token while scanning for the next token (a tab"),
+    "tab.yaml": (3, 1, "while scanning for the next token (a tab: YAML is indented with spaces)"),
     "tag.yaml": (2, 9, "tags such as tag:yaml.org,2002:python/object/apply:os.system are"),
     "too_large.yaml": (3, 19, "C: 2147483649 is larger than 2^31"),
     "truncated.json": (2, 1, "is not valid YAML: did not find expected ',' or '}' while parsing"),
