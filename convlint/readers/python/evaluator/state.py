@@ -162,7 +162,6 @@ class Heap:
     def _forget(self, thing: Any) -> None:
         """Make every item of a list or dict unknown."""
         cell = thing.cell if isinstance(thing, (List, Table)) else None
-        # In a long run nearly all were made so before.
         if cell is None or not (cell.complete or (cell.items and isinstance(thing, List))):
             return
         self.soften(thing, "branch")
@@ -173,7 +172,12 @@ class Heap:
         """Handle a change of an unknown object, which may be any loose one; lists and dicts have no `attribute`."""
         # The program reader turns this off: such changes decide no test around a setting.
         for thing in self._loose.items if self.follows_aliases else ():
-            if not attribute or getattr(thing, "of", None) is not None:
+            # In a long run nearly all were forgotten before, and there are hundreds of them.
+            if thing.__class__ is List:
+                cell = thing.cell
+                if not attribute and (cell.complete or cell.items):
+                    self._forget(thing)
+            elif thing.__class__ is Table and (thing.of is not None if attribute else thing.cell.complete):
                 self._forget(thing)
 
     def _set(self, layer: HeapLayer, thing: Any, cell: Cell) -> None:

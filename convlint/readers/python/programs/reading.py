@@ -29,9 +29,9 @@ from convlint.readers.python.programs.entries import (
     uses_class_of_convolutions,
 )
 from convlint.readers.python.programs.input_size import input_size
-from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, stated
+from convlint.readers.python.programs.running import SPAWNED, Relevant, Runs, UnreachedSettings, holds_setting, stated
 from convlint.readers.python.programs.segments import Reach, Reached, Segment, led_to, run_surely
-from convlint.readers.python.programs.settings import ANY, SETS, Event, Events, may_set
+from convlint.readers.python.programs.settings import ANY, Event, Events, may_set
 from convlint.readers.python.programs.unit import SourceUnit, Units
 
 _TRAINING = (
@@ -238,7 +238,7 @@ class _Reader:
         skipped = UnreachedSettings(reached, self._runs.machine, self.imports, entry)
         return tuple(
             Event(name, None, at)
-            for segment in reached.having(SETS)
+            for segment in reached.having(holds_setting)
             for name, at in segment.once(stated)
             if (at.path, at.line, at.column) not in seen and not skipped.never(segment, at)
         )

@@ -30,7 +30,6 @@ from convlint.readers.python.imports import ProjectImports
 from convlint.readers.python.programs.segments import Reach, Reached, Segment, called, parts
 from convlint.readers.python.programs.settings import (
     NOBODY_KNOWS,
-    SETS,
     Condition,
     Event,
     LiteralValue,
@@ -114,7 +113,7 @@ class Relevant:
         result: list[Segment] = []
         rest: list[Segment] = []
         for segment in segments:
-            (result if segment.path in setting and segment.has(SETS) else rest).append(segment)
+            (result if segment.path in setting and holds_setting(segment) else rest).append(segment)
         new, hops = result, 0
         # From the definitions with settings outwards, to all that name them, however indirectly.
         while new:
@@ -343,6 +342,15 @@ def _statement(target: ast.AST, file: SourceFile) -> ast.stmt | ast.expr:
     return target  # type: ignore[return-value]
 
 
+def holds_setting(segment: Segment) -> bool:
+    """Whether a segment may make a setting, by its text."""
+    return segment.once(_may_set)
+
+
+def _may_set(segment: Segment) -> bool:
+    return may_set(segment.content)
+
+
 def stated(segment: Segment) -> list[tuple[str, Location]]:
     """Return the settings in the text of a segment, with their locations, whether or not it runs."""
     unit, settings = segment.unit, []
@@ -373,6 +381,12 @@ def _of_literal(node: ast.expr) -> Value:
 _PATH = re.compile(r"[\w.:/]+")  # a string that a registry, or importlib, may take for a function
 _SEPARATOR = re.compile(r"[.:/]")
 _SETS_GLOBALS = re.compile(rb"(?<![\w.])(?:exec|execfile|globals|eval)\s*\(|\bsys\.modules\b|\bimport_module\b")
+_WORDS_FOR_GLOBALS = frozenset((b"exec", b"execfile", b"globals", b"eval", b"modules", b"import_module"))
+
+
+def _sets_globals(segment: Segment) -> bool:
+    """Whether _SETS_GLOBALS is found in a segment, after a faster look at its words."""
+    return not _WORDS_FOR_GLOBALS.isdisjoint(segment.words) and segment.has(_SETS_GLOBALS)
 
 
 class UnreachedSettings:
@@ -382,7 +396,7 @@ class UnreachedSettings:
         self._reached, self._followed_calls, self._imports = reached, machine.followed, imports
         self._left = [side for side in machine.choices.left if side[0] != entry or not self._is_guarded(side)]
         self._sure: dict[int, bool] = {}
-        self._open = bool(reached.having(_SETS_GLOBALS))  # such code may rebind any name
+        self._open = bool(reached.having(_sets_globals))  # such code may rebind any name
 
     @cached_property
     def _renamed(self) -> set[str]:
