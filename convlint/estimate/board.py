@@ -150,7 +150,7 @@ class Board:
         self.situations: dict[Dtype, tuple[Runtime, Any]] = {}  # what it made of a dtype under the last runtime
         # By the id of a layer: the layer, its runtime, and what `passes` made of both.
         self.of_layer: dict[int, tuple[object, Runtime, Any]] = {}
-        self._peaks: dict[Dtype, float] = {}
+        self._peaks: dict[tuple[Dtype, bool], float] = {}
         self._units: dict[tuple[Dtype, bool], tuple[ArithmeticUnit | None, ArithmeticUnit | None]] = {}
 
     def units(self, compute: Dtype, tensorrt: bool) -> tuple[ArithmeticUnit | None, ArithmeticUnit | None]:
@@ -163,12 +163,14 @@ class Board:
             units = self._units[key] = tensor, self._build(simt, False, tensorrt)
         return units
 
-    def peak(self, compute: Dtype) -> float:
+    def peak(self, compute: Dtype, *, tensorrt: bool = False) -> float:
         """FLOP/s on paper of the best unit for a compute dtype; every dtype that has a time has a unit."""
-        peak = self._peaks.get(compute)
+        key = compute, tensorrt
+        peak = self._peaks.get(key)
         if peak is None:
             tensor = tensor_peak(self.gpu, compute, fp16_accumulate=False)
-            peak = self._peaks[compute] = tensor or cuda_core_peak(self.gpu, compute) or self.fp32_peak
+            peak = tensor or cuda_core_peak(self.gpu, compute, tensorrt=tensorrt) or self.fp32_peak
+            self._peaks[key] = peak
         return peak
 
     def of_amperes(self, share: float) -> float:
@@ -235,8 +237,8 @@ class Board:
         area, edges = max((tm * tn, tm + tn) for tm, tn in family.tiles)
         best = peak * family.sustained / (1 + family.operand_cost * edges / area) * 1e-6
         roof = Roof(
-            dtype=compute if tensor or in_pairs else _SIMT_TYPE.get(compute, compute), tensor_cores=tensor,
-            fp16_sums=faster,
+            dtype=compute if tensor or in_pairs else _SIMT_TYPE.get(compute, compute),
+            tensor_cores=tensor, fp16_sums=faster,
             peak=on_paper or peak, reached=best * 1e6, bandwidth=gpu.dram_bytes_per_s,
             reached_bandwidth=1e6 / self.us_per_byte,
         )  # fmt: skip

@@ -699,7 +699,7 @@ def described(
         wave_efficiency=dealt.wave_efficiency,
         time_us=priced.time_us,
         tflops=flops / priced.time_us * 1e-6,
-        peak_share=flops / priced.time_us * 1e6 / board.peak(situation.compute),
+        peak_share=flops / priced.time_us * 1e6 / board.peak(situation.compute, tensorrt=situation.tensorrt),
         bound_by=bound,
         lost_to_tiles_us=max(0.0, lost_to_tiles),
         lost_to_waves_us=max(0.0, lost_to_waves),

@@ -65,7 +65,9 @@ def test_geforce_accumulates_at_half_rate_except_in_tensorrt():
 def test_engines_multiply_pairs_of_fp16_where_the_gpu_can(gpu, framework, gains):
     layer, runtime = conv(C=256, K=256, R=1, S=1, H=28, W=28), Runtime(framework=framework)
     fp32 = fprop(replace(layer, dtype=Dtype.fp32), load_gpu(gpu), runtime).time_us
-    assert gains[0] < fp32 / fprop(layer, load_gpu(gpu), runtime).time_us < gains[1]
+    fp16 = fprop(layer, load_gpu(gpu), runtime)
+    assert gains[0] < fp32 / fp16.time_us < gains[1]
+    assert fp16.peak_share < 1
 
 
 @pytest.mark.parametrize(("dtype", "of_fp16"), [("tf32", 0.5), ("bf16", 1.0), ("int8", 2.0)])
