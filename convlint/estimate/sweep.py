@@ -206,8 +206,8 @@ def peak_flops(layer: ConvLayer, gpu: Gpu, runtime: Runtime) -> float | None:
     if layer.dtype is None:
         return None
     dtype = compute_dtype(layer.dtype, gpu, runtime)
-    half = runtime.framework == "tensorrt"
-    peaks = tensor_peak(gpu, dtype, fp16_accumulate=half), cuda_core_peak(gpu, dtype)
+    engine = runtime.framework == "tensorrt"
+    peaks = tensor_peak(gpu, dtype, fp16_accumulate=engine), cuda_core_peak(gpu, dtype, tensorrt=engine)
     return max((peak for peak in peaks if peak is not None), default=None)
 
 

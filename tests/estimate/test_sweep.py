@@ -166,6 +166,8 @@ def test_efficiency_is_of_the_peak_of_what_multiplies():
     assert peak_flops(LAYER, a100, Runtime()) == 312e12
     assert point.value("efficiency") == pytest.approx(point.value("tflops") / 312)
     assert peak_flops(LAYER, load_gpu("k80"), Runtime()) == load_gpu("k80").peak_flops["fp32"]
+    nano = load_gpu("jetson-nano")
+    assert peak_flops(LAYER, nano, Runtime(framework="tensorrt")) == nano.peak_flops["fp16"]
 
 
 @pytest.mark.parametrize(
