@@ -138,11 +138,19 @@ def _recorded(
 
 
 def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
-    """Calls without sizes, grouped by their position in a step: every step launches the same kernels."""
+    """Calls without sizes, grouped by their position in a step: every step launches the same kernels.
+
+    Gradients are of the layer whose sequence number they have.
+    """
     calls = list(calls)
     names = [(call.kind, *(kernel.name for kernel in call.kernels if "Mem" not in kernel.name)) for call in calls]
     period = _period(names)
-    return {(place,): calls[place::period] for place in range(period)}
+    of_sequence = {call.sequence: at % period for at, call in enumerate(calls) if call.kind == "forward"}
+    groups: dict[_Key, list[Call]] = {}
+    for at, call in enumerate(calls):
+        known = call.kind == "backward" and call.sequence is not None
+        groups.setdefault((of_sequence.get(call.sequence, at % period) if known else at % period,), []).append(call)
+    return groups
 
 
 def _unsized(path: str, calls: Sequence[Call]) -> ConvLayer:
