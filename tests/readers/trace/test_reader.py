@@ -238,6 +238,18 @@ def test_gradients_without_shapes_are_of_the_layers_whose_sequence_number_they_h
     ]  # fmt: skip
 
 
+def test_a_gradient_in_another_layout_is_of_its_layer(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)], sequence=1, nhwc=True)
+    trace.conv(SHAPE, (32, *WEIGHT[1:]), [(FPROP, 15.0)], sequence=2, nhwc=True)
+    trace.gradient(SHAPE, (32, *WEIGHT[1:]), [(WGRAD, 25.0)], sequence=9)  # of a compiled graph: no sequence is known
+    trace.gradient(SHAPE, WEIGHT, [(WGRAD, 20.0)], sequence=1)
+    found = network(trace.write(tmp_path / "t.json"))
+    assert [(layer.K, layer.layout, taken(layer, "fprop")[0], taken(layer, "wgrad")[0]) for layer in found.layers] == [
+        (64, "NHWC", 10.0, 20.0), (32, "NHWC", 15.0, 25.0),
+    ]  # fmt: skip
+
+
 def test_an_unknown_gpu_and_an_amd_one(tmp_path: Path) -> None:
     trace = TraceWriter({**TraceWriter().device, "name": "NVIDIA A100X", "numSms": 99})
     trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
