@@ -94,7 +94,7 @@ def test_rows_know_their_table_and_the_sizes_of_their_network(steps, tmp_path):
 
 def test_published_rows_state_framework_and_optimizer(steps):
     rows = steps.read_rows(steps.DATA / "published_steps.csv")
-    assert len(rows) == 452
+    assert len(rows) == 512
     assert {load_gpu(row.gpu).id for row in rows} == {row.gpu for row in rows}
     engine = next(row for row in rows if row.model == "lcnet_050")
     assert (engine.table, engine.runtime.framework, engine.runtime.cuda_graphs) == (

@@ -14,6 +14,8 @@ Kind = Literal["cuda", "cpu"]
 _SMI_TIMEOUT_S = 20  # a driver that is not resident takes seconds to load
 _MEMORY_KEPT = 0.12
 _FORMS = {"sxm", "pcie", "nvl", "jetson", "agx", "nx"}  # which a driver may leave out
+# The board of an SXM4 A100, which some drivers name (https://github.com/facebookincubator/AITemplate/pull/749).
+_SXM_BOARD = re.compile(r"(a100-)?pg509-\d+")
 _SAYS_NOTHING = re.compile(r"nvidia|geforce|tesla|ac|hbm\d?e?|\d+g[bi]*b?|generation")
 
 
@@ -97,7 +99,7 @@ def _is_called(gpu: Gpu, name: str, memory_bytes: int) -> bool:
 
 def _words(name: str) -> list[str]:
     """The words that tell GPUs apart: `a100`, `sxm` of `NVIDIA A100-SXM4-40GB`."""
-    words = map(_form, re.split(r"[^a-z0-9]+", name.casefold()))
+    words = map(_form, re.split(r"[^a-z0-9]+", _SXM_BOARD.sub("a100-sxm4", name.casefold())))
     return [word for word in words if word and not _SAYS_NOTHING.fullmatch(word)]
 
 

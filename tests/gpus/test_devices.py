@@ -43,6 +43,8 @@ def device(name: str, capability: str, sms: int, memory_gib: float) -> Device:
         ("Tesla T4", "7.5", 40, 14.6, "t4"),
         ("NVIDIA A100-SXM4-40GB", "8.0", 108, 39.4, "a100-40gb-sxm"),
         ("NVIDIA A100-SXM4-80GB", "8.0", 108, 79.1, "a100-80gb-sxm"),
+        ("NVIDIA A100-PG509-200", "8.0", 108, 39.4, "a100-40gb-sxm"),
+        ("NVIDIA PG509-210", "8.0", 108, 79.1, "a100-80gb-sxm"),
         ("NVIDIA A100 80GB PCIe", "8.0", 108, 79.1, "a100-80gb-pcie"),
         ("NVIDIA A100-PCIE-40GB", "8.0", 108, 39.4, "a100-40gb-pcie"),
         ("NVIDIA H100 80GB HBM3", "9.0", 132, 79.1, "h100-sxm"),

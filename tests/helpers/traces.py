@@ -50,7 +50,7 @@ class TraceWriter:
     def gradient(
         self, shape: Sequence[int], weight: Sequence[int], kernels: Iterable[tuple[str, float]], *, stride: int = 1,
         pad: int = 0, dtype: str = "c10::Half", nhwc: bool = False, mask: str = "[True, True, False]",
-        sequence: int = 0,
+        sequence: int = 0, **args: Any,
     ) -> None:  # fmt: skip
         """A backward call."""
         values = ["[0]", f"[{stride}, {stride}]", f"[{pad}, {pad}]", "[1, 1]", "False", "[0, 0]", "1", mask]
@@ -62,7 +62,7 @@ class TraceWriter:
                 "Input type": [*tensors, *["ScalarList"] * 4, "Scalar", "ScalarList", "Scalar", "ScalarList"],
                 "Input Strides": [[], strides(shape, nhwc=nhwc), strides(weight, nhwc=nhwc), *[[]] * 8],
                 "Input Dims": [[], list(shape), list(weight), *[[]] * 8],
-            },
+            } | args,
         )  # fmt: skip
         evaluated = "autograd::engine::evaluate_function: ConvolutionBackward0"
         self._add("cpu_op", evaluated, begin - 1, self._now - begin + 1, {"Sequence number": sequence})

@@ -36,6 +36,7 @@ _DTYPES: Mapping[str, Dtype] = {
 _WHOLE = re.compile(r"-?\d{1,9}")
 _LARGEST = 2**31
 _Key = tuple[Any, ...]
+_FORM = 9  # how much of the sizes of a call is none of its layout, which a gradient need not share
 _ENOUGH_OPERATORS = 5  # that are called equally often, to say that steps repeat
 
 
@@ -138,11 +139,19 @@ def _recorded(
 
 
 def _by_kernels(calls: Iterable[Call]) -> dict[_Key, list[Call]]:
-    """Calls without sizes, grouped by their position in a step: every step launches the same kernels."""
+    """Calls without sizes, grouped by their position in a step: every step launches the same kernels.
+
+    Gradients are of the layer whose sequence number they have.
+    """
     calls = list(calls)
     names = [(call.kind, *(kernel.name for kernel in call.kernels if "Mem" not in kernel.name)) for call in calls]
     period = _period(names)
-    return {(place,): calls[place::period] for place in range(period)}
+    of_sequence = {call.sequence: at % period for at, call in enumerate(calls) if call.kind == "forward"}
+    groups: dict[_Key, list[Call]] = {}
+    for at, call in enumerate(calls):
+        known = call.kind == "backward" and call.sequence is not None
+        groups.setdefault((of_sequence.get(call.sequence, at % period) if known else at % period,), []).append(call)
+    return groups
 
 
 def _unsized(path: str, calls: Sequence[Call]) -> ConvLayer:
@@ -204,11 +213,14 @@ def _grouped(calls: Iterable[Call]) -> tuple[dict[_Key, list[Call]], list[Call]]
         if call.kind == "forward":
             key = (*sizes, call.modules, call.place)
             of_sizes.setdefault(sizes, key)
+            of_sizes.setdefault(sizes[:_FORM], key)
             if call.sequence is not None:
                 of_sequence[call.sequence] = key
         else:
+            form = sizes[:_FORM]
             match = of_sequence.get(call.sequence, ())
-            key = match if match[: len(sizes)] == sizes else of_sizes.get(sizes, (*sizes, (), None))
+            other = of_sizes.get(sizes) or of_sizes.get(form, (*sizes, (), None))
+            key = match if match[:_FORM] == form else other
         groups.setdefault(key, []).append(call)
     return groups, unknown
 

@@ -224,6 +224,32 @@ def test_a_trace_without_shapes_says_how_to_record_one_and_tells_what_it_can(tmp
     ]  # fmt: skip
 
 
+def test_gradients_without_shapes_are_of_the_layers_whose_sequence_number_they_have(tmp_path: Path) -> None:
+    trace, bare = TraceWriter(), {"Input Dims": [], "Input Strides": [], "Concrete Inputs": []}
+    for step in range(2):
+        for number in range(3):
+            trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0 + number)], sequence=3 * step + number, **bare)
+        for number in reversed(range(3)):
+            trace.gradient(SHAPE, WEIGHT, [(WGRAD, 20.0 + number)], sequence=3 * step + number, **bare)
+    found, errors = read(str(trace.write(tmp_path / "t.json")), ReadOptions())
+    assert "its 12 calls of convolutions have no sizes, which took 192 us" in errors[0].message
+    assert [(taken(layer, "fprop")[0], taken(layer, "wgrad")[0]) for layer in found.layers] == [
+        (10.0, 20.0), (11.0, 21.0), (12.0, 22.0),
+    ]  # fmt: skip
+
+
+def test_a_gradient_in_another_layout_is_of_its_layer(tmp_path: Path) -> None:
+    trace = TraceWriter()
+    trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)], sequence=1, nhwc=True)
+    trace.conv(SHAPE, (32, *WEIGHT[1:]), [(FPROP, 15.0)], sequence=2, nhwc=True)
+    trace.gradient(SHAPE, (32, *WEIGHT[1:]), [(WGRAD, 25.0)], sequence=9)  # of a compiled graph: no sequence is known
+    trace.gradient(SHAPE, WEIGHT, [(WGRAD, 20.0)], sequence=1)
+    found = network(trace.write(tmp_path / "t.json"))
+    assert [(layer.K, layer.layout, taken(layer, "fprop")[0], taken(layer, "wgrad")[0]) for layer in found.layers] == [
+        (64, "NHWC", 10.0, 20.0), (32, "NHWC", 15.0, 25.0),
+    ]  # fmt: skip
+
+
 def test_an_unknown_gpu_and_an_amd_one(tmp_path: Path) -> None:
     trace = TraceWriter({**TraceWriter().device, "name": "NVIDIA A100X", "numSms": 99})
     trace.conv(SHAPE, WEIGHT, [(FPROP, 10.0)])
