@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from convlint.model.location import Location
 from convlint.readers.python.programs.unit import SourceUnit, literal
-from convlint.readers.python.source_file import last_name, unparsed
+from convlint.readers.python.source_file import dotted, last_name, unparsed
 from convlint.readers.python.walking import bodies, every
 
 # Those that are of one device, whose first argument is `enabled`
@@ -89,7 +89,7 @@ def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:
 def _made(node: ast.expr, unit: SourceUnit) -> list[ast.Call]:
     """Return the calls that make a context manager: of a variable all, if none makes another kind."""
     if isinstance(node, ast.Call):
-        return [node]
+        return [_returned(node, unit) or node]
     if not isinstance(node, ast.Name | ast.Attribute):
         return []
     name = unparsed(node)
@@ -97,6 +97,14 @@ def _made(node: ast.expr, unit: SourceUnit) -> list[ast.Call]:
     ways = [way for value in values for way in (_sides(value) if isinstance(value, ast.IfExp) else [value])]
     calls = [way for way in ways if isinstance(way, ast.Call) and unit.full_name(way.func) in _MANAGERS]
     return calls if len(calls) == len(ways) else []
+
+
+def _returned(call: ast.Call, unit: SourceUnit) -> ast.Call | None:
+    """Return the call that a function of the same file is nothing but a name for."""
+    match unit.functions.get(dotted(call.func)):
+        case ast.FunctionDef(body=[*_, ast.Return(value=ast.Call() as made)], decorator_list=[]) as function:
+            return made if len(function.body) - bool(ast.get_docstring(function)) == 1 else None
+    return None
 
 
 def _sides(choice: ast.IfExp) -> list[ast.expr]:
