@@ -357,6 +357,7 @@ _HARMLESS = frozenset(
     asteroid_filterbanks braceexpand cvtorchvision diffq audioseal resnest imblearn mlxtend napari alt_cuda_corr torchio
     fairscale lightgbm catboost diffusers peft supervision streamlit geopandas pyproj schedulefree prodigyopt albucore
     rotary_embedding_torch vector_quantize_pytorch faster_coco_eval calflops gsplat nerfacc monotonic_align
+    argbind optimi pytorch_metric_learning pytorch_optimizer tap torchao
     pydantic_settings msgspec cattrs sqlmodel cyclopts simple_parsing hydra_zen draccus modal structlog httpx uvicorn
     starlette tensordict trackio polars duckdb litdata torchcodec tomlkit platformdirs dvclive pooch
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so
