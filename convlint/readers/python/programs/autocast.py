@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from convlint.model.location import Location
+from convlint.readers.python.programs.settings import ON_GPU
 from convlint.readers.python.programs.unit import SourceUnit, literal
 from convlint.readers.python.source_file import dotted, last_name, unparsed
 from convlint.readers.python.walking import bodies, every
@@ -38,12 +39,24 @@ def trains_inside(unit: SourceUnit) -> bool:
     return False
 
 
+def is_decorated(unit: SourceUnit) -> bool:
+    """Whether a decorator runs a function in autocast that is always on for CUDA, as the `forward` of a model."""
+    functions = (node for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for node in unit.file.nodes[kind])
+    made = (call for function in functions for call in function.decorator_list if isinstance(call, ast.Call))
+    return any(_always([call], unit) for call in made if unit.full_name(call.func) in _AUTOCAST)
+
+
 def _is_surely_on(block: ast.With, unit: SourceUnit) -> bool:
     entered = _entered(block, unit)
     beside = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
     if any(unit.full_name(call.func) in ("torch.no_grad", "torch.inference_mode") for call in beside):
         return False
-    on = all(literal(argument) == (True,) for call in entered for argument in _enabled(call, unit))
+    return _always(entered, unit)
+
+
+def _always(entered: list[ast.Call], unit: SourceUnit) -> bool:
+    given = [argument for call in entered for argument in _enabled(call, unit)]
+    on = all(literal(argument) == (True,) or ON_GPU.fullmatch(unparsed(argument)) for argument in given)
     return on and not any(literal(argument) == ("cpu",) for call in entered for argument in _devices(call, unit))
 
 

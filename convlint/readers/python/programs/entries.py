@@ -244,7 +244,7 @@ _OF_LIBRARIES = re.compile(
     rb"\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|\bfrom torchvision import [^\n]*\bmodels\b|"
     rb"\btimm\.create_model\b|\bfrom timm(?:\.models)? import [^\n]*\bcreate_model\b|\bsegmentation_models_pytorch\b|"
     rb"\btimm\.models\.\w*(?:net|next)|\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
-    rb"\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
+    rb"\bUNet[23]D(?:Condition)?Model\b|\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
 )
 _CONSTRUCTED = re.compile(rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(")
 _PARENTHESES = re.compile(rb"[()]")

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import BY_CALL, Closure, ProjectImports
-from convlint.readers.python.programs.autocast import around_loss, backward_inside, trains_inside
+from convlint.readers.python.programs.autocast import around_loss, backward_inside, is_decorated, trains_inside
 from convlint.readers.python.programs.entries import (
     beginning,
     candidates,
@@ -41,10 +41,12 @@ _TRAINING = (
 # What a trainer or FSDP is told, which then computes in 16 bits by itself
 _IN_16_BITS = re.compile(
     rb"\b(?:mixed_)?precision\s*=\s*(?:[\"'](?:amp_)?(?:bf|fp)?16|16\b)|\b(?:bf|fp)16\s*=\s*True\b|"
-    rb"\bparam_dtype\s*=\s*torch\.(?:bfloat16|float16|half)\b"
+    rb"\bparam_dtype\s*=\s*torch\.(?:bfloat16|float16|half)\b|"
+    rb"[\"'](?:bf|fp)16[\"']\s*:\s*\{[^{}]*?[\"']enabled[\"']\s*:\s*True\b"
 )
-# A model that is cast as a whole, by the names that models that train have
+# A model that is cast as a whole, by the names that models that train have; or all that is made
 _CAST = re.compile(
+    rb"\bset_default_dtype\(\s*torch\.(?:bfloat16|float16|half|float64|double)\b|"
     rb"\b(?:model|net|network|unet)(?:\s*=[^\n]*)?\.(?:half\(\)|bfloat16\(\)|to\([^()\n]*torch\.(?:b?float16|half)\b)"
 )
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
@@ -91,7 +93,7 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
         with suppress(RecursionError):
             if unit is None:
                 continue
-            if trains_inside(unit):
+            if trains_inside(unit) or is_decorated(unit):
                 training.add(path)
             backward, loss = backward_inside(unit), around_loss(unit)
             if backward or loss:

@@ -65,11 +65,12 @@ def _holding(test: ast.expr, *, truth: bool) -> Conditions:
     return (_condition(text, truth, text if truth else f"not ({text})"),)
 
 
-_ON_GPU = re.compile(r"(?:torch\.)?cuda\.is_available\(\)|(?:\w+\.)*(?:device\.type|device_type) == 'cuda'")
+# A test that holds in every run on a GPU
+ON_GPU = re.compile(r"(?:torch\.)?cuda\.is_available\(\)|(?:\w+\.)*(?:device\.type|device_type) == 'cuda'")
 
 
 def _condition(normal: str, truth: bool, text: str) -> Condition:
-    return Condition("if", normal, truth, text, soft=_ON_GPU.fullmatch(normal) is not None)
+    return Condition("if", normal, truth, text, soft=ON_GPU.fullmatch(normal) is not None)
 
 
 def certain(conditions: Conditions) -> bool:

@@ -644,6 +644,8 @@ def test_a_module_that_a_build_makes_is_not_missing(tmp_path: Path, line: str, s
         ("net = importlib.import_module(args.config).net", "layer = nn.Conv2d(3, 64, 7)\n", True),
         ("net = importlib.import_module(args.config).net", "layer = nn.Linear(3, 64)\n", False),
         ("net = unknown()", "layer = nn.Conv2d(3, 64, 7)\n", False),
+        ("from diffusers import UNet2DConditionModel\nnet = UNet2DConditionModel()", "", True),
+        ("from diffusers import DDPMScheduler\nnet = unknown()", "", False),
     ],
 )
 def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
