@@ -17,6 +17,7 @@ from convlint.readers.python.walking import bodies, every
 _OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"}
 _AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", *_OF_DEVICES}
 _MANAGERS = {*_AUTOCAST, "contextlib.nullcontext"}
+_FP32 = ("torch.float32", "torch.float")  # a dtype with which autocast changes nothing
 _DEVICE = re.compile("cpu|cuda")
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
@@ -57,7 +58,14 @@ def _is_surely_on(block: ast.With, unit: SourceUnit) -> bool:
 def _always(entered: list[ast.Call], unit: SourceUnit) -> bool:
     given = [argument for call in entered for argument in _enabled(call, unit)]
     on = all(literal(argument) == (True,) or ON_GPU.fullmatch(unparsed(argument)) for argument in given)
-    return on and not any(literal(argument) == ("cpu",) for call in entered for argument in _devices(call, unit))
+    exact = any(
+        unit.full_name(word.value) in _FP32 for call in entered for word in call.keywords if word.arg == "dtype"
+    )
+    return (
+        on
+        and not exact
+        and not any(literal(argument) == ("cpu",) for call in entered for argument in _devices(call, unit))
+    )
 
 
 def _devices(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:

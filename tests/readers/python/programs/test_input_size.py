@@ -454,6 +454,7 @@ for x, y in torch.utils.data.DataLoader(data):
         ("deepspeed.initialize(config={'bf16': {'enabled': False}, 'x': {'enabled': True}})", False),
         ("@torch.autocast('cuda', dtype=torch.bfloat16)\ndef forward(net, x):\n    return net(x)", True),
         ("@torch.autocast('cuda', enabled=False)\ndef forward(net, x):\n    return net(x)", False),
+        ("@torch.autocast('cuda', dtype=torch.float32)\ndef forward(net, x):\n    return net(x)", False),
         ("torch.set_default_dtype(torch.float32)", False),
         ("vae.to(torch.bfloat16)", False),
         ("out = model(x.to(torch.bfloat16))", False),
