@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from convlint.model.location import Location
+from convlint.readers.python.programs.settings import ON_GPU
 from convlint.readers.python.programs.unit import SourceUnit, literal
-from convlint.readers.python.source_file import last_name, unparsed
+from convlint.readers.python.source_file import dotted, last_name, unparsed
 from convlint.readers.python.walking import bodies, every
 
 # Those that are of one device, whose first argument is `enabled`
 _OF_DEVICES = {"torch.cuda.amp.autocast", "torch.cpu.amp.autocast", "torch.cuda.amp.autocast_mode.autocast"}
 _AUTOCAST = {"torch.autocast", "torch.amp.autocast", "torch.amp.autocast_mode.autocast", *_OF_DEVICES}
 _MANAGERS = {*_AUTOCAST, "contextlib.nullcontext"}
+_FP32 = ("torch.float32", "torch.float")  # a dtype with which autocast changes nothing
 _DEVICE = re.compile("cpu|cuda")
 # Parts of names: a call of a name with one of these computes a loss
 _CRITERIA = ("criterion", "loss", "cross_entropy", "mse", "bce", "nll", "l1", "kl_div", "ce")
@@ -38,13 +40,32 @@ def trains_inside(unit: SourceUnit) -> bool:
     return False
 
 
+def is_decorated(unit: SourceUnit) -> bool:
+    """Whether a decorator runs a function in autocast that is always on for CUDA, as the `forward` of a model."""
+    functions = (node for kind in (ast.FunctionDef, ast.AsyncFunctionDef) for node in unit.file.nodes[kind])
+    made = (call for function in functions for call in function.decorator_list if isinstance(call, ast.Call))
+    return any(_always([call], unit) for call in made if unit.full_name(call.func) in _AUTOCAST)
+
+
 def _is_surely_on(block: ast.With, unit: SourceUnit) -> bool:
     entered = _entered(block, unit)
     beside = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
     if any(unit.full_name(call.func) in ("torch.no_grad", "torch.inference_mode") for call in beside):
         return False
-    on = all(literal(argument) == (True,) for call in entered for argument in _enabled(call, unit))
-    return on and not any(literal(argument) == ("cpu",) for call in entered for argument in _devices(call, unit))
+    return _always(entered, unit)
+
+
+def _always(entered: list[ast.Call], unit: SourceUnit) -> bool:
+    given = [argument for call in entered for argument in _enabled(call, unit)]
+    on = all(literal(argument) == (True,) or ON_GPU.fullmatch(unparsed(argument)) for argument in given)
+    exact = any(
+        unit.full_name(word.value) in _FP32 for call in entered for word in call.keywords if word.arg == "dtype"
+    )
+    return (
+        on
+        and not exact
+        and not any(literal(argument) == ("cpu",) for call in entered for argument in _devices(call, unit))
+    )
 
 
 def _devices(call: ast.Call, unit: SourceUnit) -> list[ast.expr]:
@@ -89,7 +110,7 @@ def _entered(node: ast.With, unit: SourceUnit) -> list[ast.Call]:
 def _made(node: ast.expr, unit: SourceUnit) -> list[ast.Call]:
     """Return the calls that make a context manager: of a variable all, if none makes another kind."""
     if isinstance(node, ast.Call):
-        return [node]
+        return [_returned(node, unit) or node]
     if not isinstance(node, ast.Name | ast.Attribute):
         return []
     name = unparsed(node)
@@ -97,6 +118,14 @@ def _made(node: ast.expr, unit: SourceUnit) -> list[ast.Call]:
     ways = [way for value in values for way in (_sides(value) if isinstance(value, ast.IfExp) else [value])]
     calls = [way for way in ways if isinstance(way, ast.Call) and unit.full_name(way.func) in _MANAGERS]
     return calls if len(calls) == len(ways) else []
+
+
+def _returned(call: ast.Call, unit: SourceUnit) -> ast.Call | None:
+    """Return the call that a function of the same file is nothing but a name for."""
+    match unit.functions.get(dotted(call.func)):
+        case ast.FunctionDef(body=[*_, ast.Return(value=ast.Call() as made)], decorator_list=[]) as function:
+            return made if len(function.body) - bool(ast.get_docstring(function)) == 1 else None
+    return None
 
 
 def _sides(choice: ast.IfExp) -> list[ast.expr]:

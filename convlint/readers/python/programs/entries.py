@@ -244,7 +244,7 @@ _OF_LIBRARIES = re.compile(
     rb"\bconv(?:_transpose)?[123]d\s*\(|\btorchvision\.models\b|\bfrom torchvision import [^\n]*\bmodels\b|"
     rb"\btimm\.create_model\b|\bfrom timm(?:\.models)? import [^\n]*\bcreate_model\b|\bsegmentation_models_pytorch\b|"
     rb"\btimm\.models\.\w*(?:net|next)|\befficientnet_pytorch\b|\bpretrainedmodels\b|\bmonai\.networks\.(?:nets|blocks)\b|\bcreate_conv2d\b|"
-    rb"\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
+    rb"\bUNet[23]D(?:Condition)?Model\b|\bConv(?:Module|NormAct|BnAct)\b|\bConv2D\b"
 )
 _CONSTRUCTED = re.compile(rb"\b(?:Lazy)?Conv(?:Transpose)?[123]d\s*\(")
 _PARENTHESES = re.compile(rb"[()]")
@@ -357,6 +357,7 @@ _HARMLESS = frozenset(
     asteroid_filterbanks braceexpand cvtorchvision diffq audioseal resnest imblearn mlxtend napari alt_cuda_corr torchio
     fairscale lightgbm catboost diffusers peft supervision streamlit geopandas pyproj schedulefree prodigyopt albucore
     rotary_embedding_torch vector_quantize_pytorch faster_coco_eval calflops gsplat nerfacc monotonic_align
+    argbind optimi pytorch_metric_learning pytorch_optimizer tap torchao
     pydantic_settings msgspec cattrs sqlmodel cyclopts simple_parsing hydra_zen draccus modal structlog httpx uvicorn
     starlette tensordict trackio polars duckdb litdata torchcodec tomlkit platformdirs dvclive pooch
     """.split()  # noqa: SIM905 - a table of hundreds of names reads better so

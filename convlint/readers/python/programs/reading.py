@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from convlint.files.repository import is_quiet
 from convlint.model.source import TrainingProgram
 from convlint.readers.python.imports import BY_CALL, Closure, ProjectImports
-from convlint.readers.python.programs.autocast import around_loss, backward_inside, trains_inside
+from convlint.readers.python.programs.autocast import around_loss, backward_inside, is_decorated, trains_inside
 from convlint.readers.python.programs.entries import (
     beginning,
     candidates,
@@ -38,8 +38,17 @@ _TRAINING = (
     b"backward", b".fit", b"apply_gradients", b"minimize(", b"train_on_batch", b"Trainer", b"Runner", b"scaler(",
     b"build_runner", b"train_model", b"train_detector", b"train_segmentor",
 )  # fmt: skip
-# What a trainer is told, which then enters autocast by itself
-_IN_16_BITS = re.compile(rb"\b(?:mixed_)?precision\s*=\s*[\"'](?:bf|fp)?16|\b(?:bf|fp)16\s*=\s*True\b")
+# What a trainer or FSDP is told, which then computes in 16 bits by itself
+_IN_16_BITS = re.compile(
+    rb"\b(?:mixed_)?precision\s*=\s*(?:[\"'](?:amp_)?(?:bf|fp)?16|16\b)|\b(?:bf|fp)16\s*=\s*True\b|"
+    rb"\bparam_dtype\s*=\s*torch\.(?:bfloat16|float16|half)\b|"
+    rb"[\"'](?:bf|fp)16[\"']\s*:\s*\{[^{}]*?[\"']enabled[\"']\s*:\s*True\b"
+)
+# A model that is cast as a whole, by the names that models that train have; or all that is made
+_CAST = re.compile(
+    rb"\bset_default_dtype\(\s*torch\.(?:bfloat16|float16|half|float64|double)\b|"
+    rb"\b(?:model|net|network|unet)(?:\s*=[^\n]*)?\.(?:half\(\)|bfloat16\(\)|to\([^()\n]*torch\.(?:b?float16|half)\b)"
+)
 _RUNS_TEXT = re.compile(rb"(?<![\w.])(?:exec|execfile)\s*\(")
 
 
@@ -76,7 +85,7 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
     training = set[str]()  # files that train in it
     for path in paths:
         content = reader.project.content(path) or b""
-        if not is_quiet(path) and _IN_16_BITS.search(content):
+        if not is_quiet(path) and (_IN_16_BITS.search(content) or (b"backward" in content and _CAST.search(content))):
             training.add(path)
         if is_quiet(path) or b"autocast" not in content:
             continue
@@ -84,7 +93,7 @@ def _with_autocast(programs: list[TrainingProgram], reader: _Reader, paths: Iter
         with suppress(RecursionError):
             if unit is None:
                 continue
-            if trains_inside(unit):
+            if trains_inside(unit) or is_decorated(unit):
                 training.add(path)
             backward, loss = backward_inside(unit), around_loss(unit)
             if backward or loss:

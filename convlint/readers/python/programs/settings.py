@@ -65,8 +65,12 @@ def _holding(test: ast.expr, *, truth: bool) -> Conditions:
     return (_condition(text, truth, text if truth else f"not ({text})"),)
 
 
+# A test that holds in every run on a GPU
+ON_GPU = re.compile(r"(?:torch\.)?cuda\.is_available\(\)|(?:\w+\.)*(?:device\.type|device_type) == 'cuda'")
+
+
 def _condition(normal: str, truth: bool, text: str) -> Condition:
-    return Condition("if", normal, truth, text, soft=normal in ("torch.cuda.is_available()", "cuda.is_available()"))
+    return Condition("if", normal, truth, text, soft=ON_GPU.fullmatch(normal) is not None)
 
 
 def certain(conditions: Conditions) -> bool:
@@ -208,6 +212,7 @@ _HELPERS = {
 }
 _DETERMINISM = {"monai.utils.set_determinism", "monai.utils.misc.set_determinism"}  # for a seed that is not None
 _TRAINER = re.compile(r"(?:lightning(?:\.pytorch)?|pytorch_lightning)(?:\.trainer)*\.Trainer")
+_ARGUMENTS_OF_TRAINER = re.compile(r"transformers(?:\.training_args\w*)?\.(?:Seq2Seq)?TrainingArguments")
 _SEEDS = {"accelerate.utils.set_seed", "accelerate.utils.random.set_seed"}  # set flags only if `deterministic`
 Set = tuple[str, Value]  # a setting, and what it is set to
 NOBODY_KNOWS: Final = Unknown("call")
@@ -224,7 +229,8 @@ SETS = re.compile(
     rb"(?:=(?!=)|:\s*bool|[|&^]=|[,)\]][^\n=]*=(?!=))|\bsetattr\(\s*[\w.]*(?:cudnn|backend)|"
     rb"\w\.(?:benchmark|deterministic|allow_tf32)\s*=(?!=)|"  # by whatever name the module goes
     rb"cudnn\.(?:set_)?flags\(|AUTOTUNE|XLA_FLAGS|TF32_OVERRIDE|"
-    rb"\bTrainer\([^\0]{0,2000}?\b(?:benchmark|deterministic)\s*=(?!=)|\bset_seed\([^)]*deterministic|"
+    rb"\bTrainer\([^\0]{0,2000}?\b(?:benchmark|deterministic)\s*=(?!=)|"
+    rb"TrainingArguments\([^\0]{0,2000}?\b(?:tf32|full_determinism)\s*=(?!=)|\bset_seed\([^)]*deterministic|"
     rb"\b(?:use_deterministic_algorithms|set_deterministic(?:_debug_mode)?|set_float32_matmul_precision|set_determinism|"
     rb"(?:enable_)?full_determinism|set_random_seed|seed_all_rng|prepare_cudnn|set_global_seed)\(|ignite\b.*manual_seed"
 )
@@ -232,6 +238,7 @@ SETS = re.compile(
 _TRACES = (
     b"cudnn", b"backend", b".benchmark", b"_tf32", b"_precision", b"determinis", b"set_seed(", b"random_seed(",
     b"global_seed(", b"seed_all_", b"AUTOTUNE", b"XLA_FLAGS", b"TF32_OVERRIDE", b"ignite", b"Trainer(",
+    b"TrainingArguments(",
 )  # fmt: skip
 
 
@@ -282,6 +289,8 @@ def set_by_call(name: str, args: Sequence[Value], keywords: Mapping[str, Value])
         yield DETERMINISTIC, Const(True) if sure else NOBODY_KNOWS
     elif _TRAINER.fullmatch(name):
         yield from _by_trainer(keywords.get("benchmark"), keywords.get("deterministic"))
+    elif _ARGUMENTS_OF_TRAINER.fullmatch(name):
+        yield from _by_arguments(keywords.get("tf32"), keywords.get("full_determinism"))
     elif name in _HELPERS:
         yield from ((BENCHMARK, NOBODY_KNOWS), (DETERMINISTIC, NOBODY_KNOWS))
     elif name in ("os.putenv", "os.environ.setdefault") and len(args) == 2:
@@ -300,6 +309,17 @@ def _by_trainer(benchmark: Value | None, deterministic: Value | None) -> Iterato
             benchmark = Const(False) if on else NOBODY_KNOWS
     if _is_given(benchmark):
         yield BENCHMARK, benchmark
+
+
+def _by_arguments(tf32: Value | None, full_determinism: Value | None) -> Iterator[Set]:
+    """Yield what Transformers' Trainer sets (training_args.py, trainer_utils.enable_full_determinism)."""
+    if _is_given(tf32):
+        yield CUDNN_TF32, tf32
+    if isinstance(full_determinism, Const):
+        if full_determinism.value:
+            yield from ((ALGORITHMS, Const(True)), (BENCHMARK, Const(False)))
+    elif full_determinism is not None:
+        yield from ((ALGORITHMS, NOBODY_KNOWS), (BENCHMARK, NOBODY_KNOWS))
 
 
 def _is_given(value: Value | None) -> TypeGuard[Value]:

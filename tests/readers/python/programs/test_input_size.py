@@ -335,6 +335,12 @@ import contextlib, torch
 from torch.cuda.amp import autocast
 def step(model, criterion, optimizer, scaler, x, y):
 """
+HELPERS = """
+def mixed():
+    return autocast()
+def either():
+    return profile() if x else autocast()
+"""
 
 
 @pytest.mark.parametrize(
@@ -361,6 +367,8 @@ def step(model, criterion, optimizer, scaler, x, y):
         ("    ctx = autocast() if x else contextlib.nullcontext()\n    with ctx:\n        loss.backward()\n", [], []),
         ("    self.ctx = autocast()\n    with no_sync(), self.ctx:\n        loss.backward()\n", [7], []),
         ("    with ctx():\n        loss.backward()\n", [], []),
+        ("    with mixed():\n        loss.backward()\n", [6], []),
+        ("    with either():\n        loss.backward()\n", [], []),
         ("    ctx = ctx\n    with ctx:\n        loss.backward()\n", [], []),
         ("    with autocast(x):\n        if x:\n            y\n        else:\n            loss.backward()\n", [], []),
         ("    with autocast(x):\n        if not x:\n            loss.backward()\n", [], []),
@@ -379,7 +387,7 @@ def step(model, criterion, optimizer, scaler, x, y):
     ],
 )
 def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int]) -> None:
-    found = programs(tmp_path, {"engine.py": AMP + body})
+    found = programs(tmp_path, {"engine.py": AMP + body + HELPERS})
     assert [at.line for each in found for at in each.backward_in_autocast] == backward
     assert [at.line for each in found for at in each.autocast_around_loss] == loss
     assert programs(tmp_path, {"tests/engine.py": AMP + body}, paths=["tests/engine.py"]) == ()
@@ -399,6 +407,9 @@ def test_autocast(tmp_path: Path, body: str, backward: list[int], loss: list[int
         ("torch.no_grad(), autocast()", False),
         ("autocast(), autocast(False)", False),
         ("torch.autocast(device.type)", True),
+        ("torch.autocast(device.type, enabled=device.type == 'cuda')", True),
+        ("autocast(torch.cuda.is_available())", True),
+        ("autocast(device.type != 'cuda')", False),
         ("torch.autocast('cpu')", False),
         ("torch.autocast('cuda', torch.float16, False)", False),
         ("ctx", True),
@@ -432,6 +443,22 @@ for x, y in torch.utils.data.DataLoader(data):
         ("lightning.Trainer(precision='16-mixed')", True),
         ('lightning.Fabric(precision = "bf16-true")', True),
         ("transformers.TrainingArguments('out', fp16=True)", True),
+        ("lightning.Trainer(precision=16)", True),
+        ("composer.Trainer(precision='amp_bf16')", True),
+        ("fully_shard(model, mp_policy=MixedPrecisionPolicy(param_dtype=torch.bfloat16))", True),
+        ("model.to(torch.bfloat16)", True),
+        ("model = Net().to('cuda', dtype=torch.float16)", True),
+        ("self.net = build(3).cuda().half()", True),
+        ("torch.set_default_dtype(torch.float64)", True),
+        ("deepspeed.initialize(config={'bf16': {'enabled': True}})", True),
+        ("deepspeed.initialize(config={'bf16': {'enabled': False}, 'x': {'enabled': True}})", False),
+        ("@torch.autocast('cuda', dtype=torch.bfloat16)\ndef forward(net, x):\n    return net(x)", True),
+        ("@torch.autocast('cuda', enabled=False)\ndef forward(net, x):\n    return net(x)", False),
+        ("@torch.autocast('cuda', dtype=torch.float32)\ndef forward(net, x):\n    return net(x)", False),
+        ("torch.set_default_dtype(torch.float32)", False),
+        ("vae.to(torch.bfloat16)", False),
+        ("out = model(x.to(torch.bfloat16))", False),
+        ("lightning.Trainer(precision=32)", False),
         ("accelerate.Accelerator(mixed_precision='no')", False),
         ("lightning.Trainer(precision='32-true')", False),
         ("transformers.TrainingArguments('out', fp16=False)", False),

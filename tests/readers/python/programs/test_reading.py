@@ -252,6 +252,8 @@ class TestFlags:
             ("", False, False, True),
             ("torch.backends.cudnn.benchmark = True\n", True, False, True),
             ("if torch.cuda.is_available():\n    torch.backends.cudnn.benchmark = True\n", True, False, True),
+            ("if device.type == 'cuda':\n    torch.backends.cudnn.benchmark = True\n", True, False, True),
+            ("if device.type != 'cuda':\n    torch.backends.cudnn.benchmark = True\n", None, False, True),
             ("if args.cuda:\n    torch.backends.cudnn.benchmark = True\n", None, False, True),
             ("torch.backends.cudnn.benchmark = args.b\n", None, False, True),
             ("if args.seed:\n    torch.backends.cudnn.deterministic = True\n", False, None, True),
@@ -263,11 +265,33 @@ class TestFlags:
             ("from monai.utils import set_determinism\nset_determinism(seed=args.s)\n", None, None, True),
             ("from monai.utils import set_determinism\nset_determinism(1, additional_settings=f)\n", None, None, True),
             ("import lightning as L\nL.Trainer(benchmark=True).fit(1)\n", True, None, False),
+            (
+                "from transformers import Trainer, TrainingArguments\ntorch.backends.cudnn.benchmark = True\n"
+                "Trainer(model, TrainingArguments('out', full_determinism=True)).train()\n",
+                False,
+                True,
+                False,
+            ),
+            (
+                "from transformers import Trainer, TrainingArguments\ntorch.backends.cudnn.benchmark = True\n"
+                "Trainer(model, TrainingArguments('out', full_determinism=False)).train()\n",
+                True,
+                None,
+                False,
+            ),
+            (
+                "from transformers import Trainer, TrainingArguments\ntorch.backends.cudnn.benchmark = True\n"
+                "Trainer(model, TrainingArguments('out', full_determinism=args.full)).train()\n",
+                None,
+                None,
+                False,
+            ),
             ("from fancy_training import setup\nsetup()\n", None, None, False),
             ("import importlib\nm = importlib.import_module('models.' + args.m)\n", None, None, False),
             ("from .missing import x\n", None, None, False),
             ("exec(args.code)\n", None, None, False),
             ("import accelerate, timm, tqdm\n", False, False, True),
+            ("import argbind, optimi, pytorch_metric_learning, pytorch_optimizer, tap, torchao\n", False, False, True),
         ],
     )
     def test_values(
@@ -297,6 +321,9 @@ class TestFlags:
             ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '0'\ntorch.backends.cudnn.allow_tf32 = True\n", False),
             ("import os\nos.environ['NVIDIA_TF32_OVERRIDE'] = '1'\n", None),
             ("torch.backends.cudnn.allow_tf32 = True\n", True),
+            ("from transformers import TrainingArguments\nTrainingArguments('out', tf32=True)\n", True),
+            ("from transformers import TrainingArguments\nTrainingArguments('out', tf32=False)\n", False),
+            ("from transformers import TrainingArguments\nTrainingArguments('out', tf32=None)\n", None),
             ("if args.exact:\n    torch.backends.cudnn.allow_tf32 = False\n", None),
             ("torch.backends.cuda.matmul.allow_tf32 = False\n", None),
             ("torch.backends.cudnn.allow_tf32 = False\ntorch.backends.cudnn.conv.fp32_precision = 'tf32'\n", None),
@@ -617,6 +644,8 @@ def test_a_module_that_a_build_makes_is_not_missing(tmp_path: Path, line: str, s
         ("net = importlib.import_module(args.config).net", "layer = nn.Conv2d(3, 64, 7)\n", True),
         ("net = importlib.import_module(args.config).net", "layer = nn.Linear(3, 64)\n", False),
         ("net = unknown()", "layer = nn.Conv2d(3, 64, 7)\n", False),
+        ("from diffusers import UNet2DConditionModel\nnet = UNet2DConditionModel()", "", True),
+        ("from diffusers import DDPMScheduler\nnet = unknown()", "", False),
     ],
 )
 def test_what_a_program_imports_by_name_may_be_any_network_of_the_repository(
