@@ -409,8 +409,8 @@ BOARD_WATTS: Final = {"t4": 70.0, "p4": 75.0, "quadro-rtx-6000": 260.0, "quadro-
 WATTS_PER_TFLOP: Final = 19.1
 # Clock under Tensor Core load over boost clock. T4: fit. L4's 72 W hold about 1150 of its 2040 MHz once it is warm, as
 # users of it log (public repositories, 2026), and Triton's products in 16 bits reach 55 TFLOP/s of the 121 on paper.
-# RTX PRO 6000 Max-Q has 300 W for what takes 600 in its sisters: fit on whole steps (network_steps.csv), so that networks
-# of many and of few convolutions come out alike.
+# RTX PRO 6000 Max-Q has 300 W for what takes 600 in its sisters: fit on whole steps (network_steps.csv), so that
+# networks of many and of few convolutions come out alike.
 TENSOR_CLOCK: Final = {"t4": 0.90, "l4": 0.56, "rtx-pro-6000-max-q": 0.60}
 # What Orin's SMs (cc 8.7) reach of the constants of other Amperes. Fit: YOLO11 with TensorRT, N = 1, fp32, fp16 and
 # int8, on Orin Nano Super and Orin NX (github ultralytics/ultralytics, docs/en/guides/nvidia-jetson.md). YOLOv8 on Orin

@@ -111,7 +111,8 @@ PROGRAM: Table = {
         lambda program: ", ".join(f"{entry.name}={_shown(entry)}" for entry in program.autotune_disabled),
     ),
     "in_autocast": truth(
-        "the model that trains is called in a block of autocast that is always on", attrgetter("in_autocast")
+        "the model that trains computes in 16 bits, or in fp64: by autocast, by its trainer, or as it is cast",
+        attrgetter("in_autocast"),
     ),
     "backward_in_autocast": number(
         "calls of .backward() inside of an autocast block", lambda program: len(program.backward_in_autocast)

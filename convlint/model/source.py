@@ -150,7 +150,7 @@ class TrainingProgram(Struct, frozen=True, kw_only=True):
     conflict: tuple[ProgramSetting, ProgramSetting] | None = None  # deterministic and benchmark, both set in one run
     backward_in_autocast: tuple[Location, ...] = ()
     autocast_around_loss: tuple[Location, ...] = ()
-    in_autocast: bool = False  # where a file of it goes backward, its model is called in a block that is always on
+    in_autocast: bool = False  # what trains computes in 16 bits, or fp64: by autocast, its trainer or a cast
     autotune_disabled: tuple[ProgramSetting, ...] = ()  # MXNET_CUDNN_AUTOTUNE_DEFAULT=0 and its like
     has_convolutions: bool = False
     insert_at: Location | None = None  # before this statement a setting of the whole run can be inserted
