@@ -216,7 +216,7 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
 def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bool:
     """Whether a layer's groups were seen to run below the Tensor Cores' speed in NHWC, before cc 9.0."""
     seen = board.modern and not board.like_hopper and situation.native
-    return seen and problem.layout == "NHWC" and has_odd_groups(problem)
+    return seen and not problem.nchw and has_odd_groups(problem)
 
 
 def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:

@@ -179,6 +179,15 @@ def test_which_passes(sizes, which, direct):
     assert is_direct(sizes, which) is direct
 
 
+def test_odd_groups_take_as_long_in_the_layout_that_a_compiler_picks():
+    """Inductor runs RegNetY in NHWC, whose groups of 24 channels have no fast kernel."""
+    compiled = replace(RUNTIME, compile=True)
+    picked, stated = (
+        estimate_pass(conv(**{**ODD, "layout": layout}), "fprop", A100, compiled) for layout in ("auto", "NHWC")
+    )
+    assert picked.time_us == stated.time_us
+
+
 IMAGES = {**VOLUME, "C": 3, "dtype": Dtype.fp32}
 
 
