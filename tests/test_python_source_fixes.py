@@ -281,6 +281,17 @@ def test_a_file_that_the_project_writes_is_its_own(name: str, stays: bool) -> No
     assert (WEIGHTS in fixed().err) is stays
 
 
+@pytest.mark.parametrize(
+    ("name", "test", "stays"), [("test_image", "", True), ("test_net", "def test_it(): ...", False)]
+)
+def test_a_script_that_is_called_like_a_test_loads_what_others_made(name: str, test: str, stays: bool) -> None:
+    other = NET.format(line="pass").replace("Net", "Other").removeprefix("from torch import nn\n")
+    load = "n = Net()\nn.load_state_dict(torch.load('epochs/net.pth'))\n"
+    written(**{"net": NET.format(line="pass") + other, name: f"import torch\nfrom net import Net\n\n{load}{test}"})
+    assert (f"{name}.py:5: {WEIGHTS}" in fixed().err) is stays
+    assert Path("net.py").read_text().count("bias=False") == (1 if stays else 2)
+
+
 KERAS = """\
 import keras
 from keras.layers import BatchNormalization, Conv2D

@@ -115,7 +115,8 @@ class _Editor:
             if span is not None:
                 places = record.layer.locate(), record.layer.locate("bias")
                 self._sites.update(dict.fromkeys(places, span))
-                self._loads.update(dict.fromkeys(places, record.loaded_at) if record.loaded_at is not None else {})
+                by = record.loaded_at or reading.loaded.get(record.layer.locate())
+                self._loads.update(dict.fromkeys(places, by) if by is not None else {})
         self._bias_uses = reading.bias_uses
         self._asked: dict[str, dict[Span, None]] = {}
         for at in asked:

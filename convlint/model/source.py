@@ -200,6 +200,7 @@ class SourceReading(Struct, frozen=True, kw_only=True):
     overridden: frozenset[Location] = frozenset()
     kept: frozenset[Location] = frozenset()
     bias_uses: tuple[BiasUse, ...] = ()  # of the repository; looked for only if a convolution has a useless bias
+    loaded: Mapping[Location, Location] = {}  # where files called like tests load weights, by the construction
 
     @property
     def unheld(self) -> frozenset[Location]:

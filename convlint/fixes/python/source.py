@@ -324,6 +324,10 @@ _COMPOUND = (
 )  # fmt: skip
 
 
+# A comment with blank lines around it above a definition, as the title of a section has them; no `# %%`
+_HEADING = re.compile(r"^[ \t]*(?:\r\n?|\n)((?:#(?! %%).*(?:\r\n?|\n))+)(?:[ \t]*(?:\r\n?|\n))+\Z", re.MULTILINE)
+
+
 def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> tuple[Edit, ...]:
     """The edit in bytes that puts `statement` in front of the one at line and column, both from 1.
 
@@ -343,7 +347,10 @@ def inserted(source: PythonSource, before: tuple[int, int], statement: str) -> t
         # As pycodestyle wants it, two blank lines stand between a statement and a definition.
         blank = 2 if not indent and isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) else 0
         new = f"{statement}{source.line_break(at) * (1 + blank)}{indent}"
-        at = _above_comment(source, line, indent, body[number - 1] if number else None) + len(indent)
+        last = body[number - 1] if number else None
+        at = _above_comment(source, line, indent, last) + len(indent)
+        if blank and last is not None and (heading := _HEADING.search(source.text, source.end(last), at)):
+            at = heading.start(1)
     elif isinstance(node, _COMPOUND):
         raise InputFault("something else stands on its line")
     else:

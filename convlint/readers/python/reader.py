@@ -152,6 +152,7 @@ def joined(parts: Sequence[SourceReading]) -> SourceReading:
         cells={path: cells for part in parts for path, cells in part.cells.items()},
         whole=all(part.whole for part in parts),
         bias_uses=tuple(dict.fromkeys(use for part in parts for use in part.bias_uses)),
+        loaded={at: by for part in parts for at, by in part.loaded.items()},
     )
 
 

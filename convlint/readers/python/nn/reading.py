@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from operator import itemgetter
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from convlint.files.repository import is_quiet
 from convlint.model.grouping import grouped
+from convlint.model.location import Location
 from convlint.model.source import BiasUse, Certainty, SourceLayer, SourceReading, Unread
 from convlint.readers.python.evaluator.limits import (
     STEPS_OF_FILE,
@@ -38,7 +40,7 @@ from convlint.readers.python.nn.frozen_norms import FrozenNorms
 from convlint.readers.python.nn.kinds import FRAMEWORK_WORDS
 from convlint.readers.python.nn.layers import Convolution, Record, Recording, argument
 from convlint.readers.python.nn.merging import Gathering, Root, Seen, known_places, merged, start, tells
-from convlint.readers.python.nn.modules import entries_of, everything, forward_of, is_line, is_module
+from convlint.readers.python.nn.modules import LOADS, entries_of, everything, forward_of, is_line, is_module
 from convlint.readers.python.nn.options import CommandLineOptions
 from convlint.readers.python.nn.relevance import Relevance, building, names_convolution
 from convlint.readers.python.nn.sites import ConstructionSites, names
@@ -47,6 +49,9 @@ from convlint.readers.python.source_file import SourceFile
 
 _MOST_NETWORKS = 8  # networks run of those in one result
 _MOST_ENTRIES = 8  # methods run of a network without a forward pass
+# Text of files that load weights, and of those that test something
+_LOADS = re.compile(rf"\.(?:{'|'.join(sorted(LOADS))})\(".encode())
+_TESTS = re.compile(rb"\bdef test_|\bclass Test|\bpytest\b|\bunittest\b")
 
 
 def run_twice(
@@ -250,7 +255,29 @@ def read_layers(
         BiasUse(at=at, within=imports.programs_with(at.path), loads=True)
         for at in library.loads_of_any if not is_quiet(at.path)
     ]  # fmt: skip
-    return replace(_report(machine, imports, given, read, gathering.seen.values()), bias_uses=tuple(loads))
+    reading = replace(_report(machine, imports, given, read, gathering.seen.values()), bias_uses=tuple(loads))
+    # Run last, so that they decide nothing else, and only if there is a bias that they could keep.
+    if any(layer.layer.bias and layer.layer.norm_follows for layer in reading.layers):
+        scripts = [path for path in dict.fromkeys(paths) if is_quiet(path) and _loads(project.content(path) or b"")]
+        reading = replace(reading, loaded=_loaded_by(machine, library, scripts))
+    return reading
+
+
+def _loads(content: bytes) -> bool:
+    """Whether a file that is called like a test may be a script that loads weights, as `test_image.py` often is."""
+    return bool(_LOADS.search(content)) and not _TESTS.search(content)
+
+
+def _loaded_by(machine: Machine, library: Frameworks, scripts: Iterable[str]) -> dict[Location, Location]:
+    """Return where scripts load published weights, by the construction of the layers that get them."""
+    gathering = Gathering(from_image=False)
+    for path in scripts:
+        machine.memory.forget()
+        run_body(machine, library, path, gathering, None)
+        for root in machine.roots(path):
+            run_twice(machine, library, root, gathering, None)
+    seen = gathering.seen.values()
+    return {entry.layer.place.locate(): entry.loaded_at for entry in seen if entry.loaded_at is not None}
 
 
 def _report(
