@@ -227,6 +227,14 @@ NAMED = (
 )
 
 
+# A network whose layers are all of a part that settings name
+BASE = (
+    "from argparse import ArgumentParser\n\nKINDS = {'a': Net, 'b': nn.Linear}\n\n\nclass Base(nn.Module):\n"
+    "    def __init__(self, a):\n        super().__init__()\n        self.body = KINDS[a.kind](8)\n"
+)
+MAKES_BASE = "Base(ArgumentParser().parse_args())"
+
+
 @pytest.mark.parametrize(
     ("function", "stays"),
     [
@@ -260,6 +268,9 @@ NAMED = (
         (f"{EITHER}    o = SGD(n)\n    optimizer = o.of(n)\n    optimizer.load_state_dict(a.pretrained)\n", False),
         (f"{NAMED}    n.load_state_dict(torch.load(a.pretrained), strict=False)\n    return n\n", True),
         (f"{NAMED}    n.load_state_dict(torch.load(a.saved))\n    return n\n", False),
+        (f"{BASE}        self.load_state_dict(torch.load(a.saved))\n\n\n{MAKES_BASE}", True),
+        (f"{BASE}\n    def load(self, a):\n        self.load_state_dict(torch.load(a))\n\n\n"
+         f"{MAKES_BASE}.load(1)\n", False),
         (f"{NAMED}    optimizer = n.optimizer\n    optimizer.load_state_dict(a.pretrained)\n", False),
     ],
 )  # fmt: skip

@@ -428,6 +428,8 @@ class Frameworks(Library):
             return None
         if name in ("forward", "__call__", "call"):
             return self.apply(machine, receiver, meaning, given, call)
+        if name in modules.LOADS and modules.loaded(machine, receiver, name, call):
+            self.loads_of_any[call.file.locate(call.node)] = None
         return module_method(machine, receiver, name, call)
 
     def attribute(self, machine: Machine, receiver: Value, name: str) -> Value | None:

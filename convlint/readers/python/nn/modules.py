@@ -237,8 +237,6 @@ def module_method(machine: Machine, receiver: Instance, name: str, call: Library
         return receiver
     if name in _GIVES_ITSELF:
         return receiver
-    if name in LOADS:
-        loaded(machine, receiver, name, call)
     if name in _NOTHING:
         if name == "register_forward_hook" and isinstance(receiver.extra, Convolution):
             machine.record(Record("escaped", receiver.extra))  # the hook gets its output
@@ -270,7 +268,8 @@ def loaded(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> b
     Return whether they are published weights of a network that settings choose, which may be any.
     """
     modules = everything(receiver) if isinstance(receiver, Instance) else []
-    layers = [module.extra for _, module in modules if isinstance(module.extra, Convolution)]
+    own = [module.extra for _, module in modules if isinstance(module.extra, Convolution)]
+    layers = [*own]
     # A functional network of Keras has no children.
     if name == "load_weights" or not ModuleTree([receiver]).whole:
         if _of_no_network(call):
@@ -281,7 +280,9 @@ def loaded(machine: Machine, receiver: Value, name: str, call: LibraryCall) -> b
         at, published = call.file.locate(call.node), _loads_published(machine, call)
         for layer in layers:
             machine.record(Record("loaded", layer, at=at, published=published))
-    chosen = isinstance(receiver, Unknown) and receiver.why == "config"
+    # A network without a convolution of its own, and with something that settings choose, has those of that.
+    parts = [] if own or not isinstance(receiver, Instance) else [*receiver.attributes.values()]
+    chosen = any(isinstance(part, Unknown) and part.why == "config" for part in (receiver, *parts))
     return chosen and not _of_no_network(call) and _loads_published(machine, call)
 
 
