@@ -57,7 +57,7 @@ def tensor_peak(gpu: Gpu, compute: Dtype, *, fp16_accumulate: bool) -> float | N
 
 
 def cuda_core_peak(gpu: Gpu, compute: Dtype, *, tensorrt: bool = False) -> float | None:
-    """FLOP/s of the CUDA cores; None where no library has a kernel (bf16, fp8; int8 before DP4A, cc 6.1).
+    """FLOP/s of the CUDA cores; None where no library has a kernel (bf16, fp8; int8 without DP4A).
 
     fp16 runs at fp32's rate: without Tensor Cores the libraries accumulate in fp32. TensorRT multiplies pairs of
     fp16 where the GPU can.
@@ -66,8 +66,7 @@ def cuda_core_peak(gpu: Gpu, compute: Dtype, *, tensorrt: bool = False) -> float
         return None
     if compute == Dtype.int8:
         fp32 = gpu.peak(Dtype.fp32, tensor=False)
-        dp4a = gpu.compute_capability >= "6.1" and gpu.compute_capability != "6.2"
-        return gpu.peak_flops.get("int8", None if fp32 is None else _dp4a_per_fp32(gpu) * fp32) if dp4a else None
+        return gpu.peak_flops.get("int8", None if fp32 is None else _dp4a_per_fp32(gpu) * fp32) if gpu.dp4a else None
     in_pairs = tensorrt and multiplies_pairs(gpu, compute)
     return gpu.peak(compute if in_pairs or compute == Dtype.fp64 else Dtype.fp32, tensor=False)
 

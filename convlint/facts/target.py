@@ -286,7 +286,7 @@ def _has_no_kernel(facts: LayerFacts) -> bool:
     gpu, dtype = facts.context.gpu, facts.layer.dtype
     if dtype is None:
         raise UnknownValue
-    if dtype == Dtype.int8 and gpu.compute_capability >= "6.1":
+    if dtype == Dtype.int8 and gpu.dp4a:
         return False
     if dtype == Dtype.bf16 and converts_bf16(gpu, facts.context.runtime):
         return False

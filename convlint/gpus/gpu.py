@@ -232,6 +232,11 @@ class Gpu(Struct, frozen=True, kw_only=True):
         return self.compute_capability >= "7.0" or self.compute_capability.numbers in {(5, 3), (6,), (6, 2)}
 
     @property
+    def dp4a(self) -> bool:
+        """Whether CUDA cores multiply int8: from GP10x on, but not on Jetson TX2 (AlexeyAB/yolo2_light#26)."""
+        return self.compute_capability >= "6.1" and self.compute_capability != "6.2"
+
+    @property
     def fp64_ratio(self) -> float | None:
         """Peak of fp64 over fp32, both on CUDA cores; None if either is unknown."""
         fp64, fp32 = self.peak_flops.get("fp64"), self.peak_flops.get("fp32")
