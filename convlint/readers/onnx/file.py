@@ -367,8 +367,9 @@ def _integers_of(node: onnx.NodeProto, types: Mapping[str, Any], known: Mapping[
         return None if stored is None else stored.values
     if op == "Shape":
         of = types.get(next(iter(node.input), ""))
-        sizes = [axis.dim_value for axis in of.shape.dim] if of is not None else []
-        return sizes if not attributes and sizes and all(sizes) else None
+        start, end = (attributes[name].i if name in attributes else None for name in ("start", "end"))
+        sizes = [axis.dim_value for axis in of.shape.dim][start:end] if of is not None else []
+        return sizes if sizes and all(sizes) else None
     inputs = [numbers for name in node.input if (numbers := known.get(name)) is not None]
     if not inputs or len(inputs) != len(node.input):
         return None

@@ -532,6 +532,23 @@ def test_an_axis_that_a_remainder_numbers_is_split(tmp_path: Path) -> None:
     assert [operation.work.writes for operation in found.operations if operation.work is not None] == [1024, 1024]
 
 
+@pytest.mark.parametrize(("start", "end"), [(1, 2), (None, -2), (-9, 2)])
+def test_sizes_of_some_axes(tmp_path: Path, start: int | None, end: int | None) -> None:
+    """As torch.onnx exports a view from opset 15 on; onnx takes the sizes, but not the last of these through Reshape."""
+    some = {name: of for name, of in (("start", start), ("end", end)) if of is not None}
+    nodes = [
+        conv_node("x", "a", "first"), helper.make_node("Shape", ["a"], ["few"], **some),
+        *integers(last=[-1], two=[2], map=[8, 8]), helper.make_node("Gather", ["few", "last"], ["C"]),
+        helper.make_node("Div", ["C", "two"], ["part"]), helper.make_node("Reshape", ["part", "last"], ["half"]),
+        helper.make_node("Concat", ["last", "half", "map"], ["sizes"], axis=0),
+        helper.make_node("Reshape", ["a", "sizes"], ["b"]), conv_node("b", "y", "second", "w4"),
+    ]  # fmt: skip
+    proto = model(nodes, [value("x", [2, 3, 8, 8])], ["y"], [weight("w", [8, 3, 3, 3]), weight("w4", [8, 4, 3, 3])])
+    proto.opset_import[0].version = 18
+    layers = one(save(tmp_path, proto)).layers
+    assert [(layer.N, layer.C) for layer in layers] == [(2, 3), (4, 4)]
+
+
 @pytest.mark.parametrize(
     "node",
     [
