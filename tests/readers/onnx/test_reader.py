@@ -534,7 +534,7 @@ def test_an_axis_that_a_remainder_numbers_is_split(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("start", "end"), [(1, 2), (None, -2), (-9, 2)])
 def test_sizes_of_some_axes(tmp_path: Path, start: int | None, end: int | None) -> None:
-    """As torch.onnx exports a view from opset 15 on; onnx takes the sizes, but not the last of these through Reshape."""
+    """As torch.onnx exports a view from opset 15 on; onnx takes the sizes, but not the last through Reshape."""
     some = {name: of for name, of in (("start", start), ("end", end)) if of is not None}
     nodes = [
         conv_node("x", "a", "first"), helper.make_node("Shape", ["a"], ["few"], **some),
