@@ -135,6 +135,7 @@ class Board:
         on_paper = gpu.peak(Dtype.fp32, tensor=False) or 0.0
         # cc 9.0, and the data center's GPUs after it, which are taken to run the same kernels.
         self.like_hopper = self.generation == "9.0"
+        self.groups_slower = const.GROUPS_ON_BLACKWELL if cc >= "12.0" else 1.0
         # How many times as fast H100's Tensor Cores multiply per clock and SM: H20's rate is lower, newer ones' is not.
         peak = tensor_peak(gpu, Dtype.fp16, fp16_accumulate=False) or 0.0
         rate = peak / (gpu.sms * (gpu.boost_clock_hz or _CLOCK_HZ))

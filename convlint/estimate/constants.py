@@ -91,12 +91,13 @@ WINOGRAD_GAIN: Final = 4.0
 # KernelBench's grouped transposed layers (8 and 16 channels a group), which lie between 4 and 9 on all six GPUs.
 GROUPED_DIRECT: Final = 7.0
 # The same for dgrad and wgrad of groups in 16 bits and NHWC that have no Tensor Core kernel. Those that have one are of
-# 2, 4 or 8 channels, or of a higher power of two in multiples of 32 groups, as ResNeXt's. Fit: 57 networks with groups
-# on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets train up to 4 times slower in NHWC.
+# 4 or 8 channels where all channels are a multiple of 32, or of a higher power of two in multiples of 32 groups, as
+# ResNeXt's. Fit: 57 networks with groups on RTX 3090 (pytorch-image-models, PyTorch 1.12), of which RegNets and NFNets
+# train up to 4 times slower in NHWC.
 OTHER_GROUPS: Final = 18.0
 WIDE_GROUP: Final = 128  # channels, as NFNets have, whose gradients reach more
 WIDE_GROUPS: Final = 26.0
-GROUPS_AT_ONCE: Final = 32
+GROUPS_AT_ONCE: Final = 32  # or channels of narrow ones
 # The same before cuDNN 8 on Volta and Turing, of groups so wide, in fprop, dgrad and wgrad: V100 with cuDNN 7.6.3 took
 # 47.3 ms forward and 97.0 for wgrad of 100 x 2048 x 14 x 14, 32 groups, 3x3, stride 2, in direct kernels (a profile in
 # pytorch/pytorch#34977), where nobody complained of the network's layers with 8 to 32 channels a group. dgrad was not
@@ -147,13 +148,17 @@ HOPPER_GROUPS: Final[dict[tuple[str, str, str, bool], GroupTimes]] = {
 }
 # Odd groups in NHWC there: tensorTransformGeneric copies x and y into wider ones and back (a profile of RegNetY on
 # H200, half of whose step it takes). Least us, and clocks of one SM for an element; more in strided dgrad of 32
-# bits. Fit: the same groups.
+# bits. Fit: the same groups. Forward passes on Ampere and Ada take as long, with nothing fitted: RegNets of 24 to 112
+# channels a group, DPN, RepVGG and SENet-154 (2 to 4, 8 to 16) on RTX 3090 and 4090, PyTorch 1.12 and 2.4.
 WIDENED_US: Final = 28.0
 WIDENED_CLOCKS: Final = 2.0
 WIDENED_CLOCKS_OF_STRIDED_DGRAD: Final = 8.0
-# Of the Tensor Cores' speed, what fprop of groups has in NHWC whose width is no power of two. Fit: RegNets, the same,
-# inference with PyTorch 2.4.
-ODD_GROUPS_SHARE: Final = 0.5
+# FLOPs per clock and SM of groups of two channels in 16 bits and NHWC before cc 9.0, in all passes, where H100 has 1.5
+# to 3.9. Fit: DLA-46-X-C, the same.
+PAIRS: Final = 1.8
+# What both kinds take longer on Blackwell for PCs. Fit: the same networks on RTX 5090 and RTX PRO 6000 Max-Q, compiled
+# by PyTorch 2.9.1.
+GROUPS_ON_BLACKWELL: Final = 1.6
 WIDEST_ODD_GROUP: Final = 128  # wider ones fill their tiles
 # cuDNN's implicit_convolveNd_sgemm, for volumes whose channels fit no vector load. Fit: KernelBench, C = 3.
 GENERIC_VOLUME: Final = {"7.5": 10.0, "8.0": 45.0, "8.6": 34.0, "9.0": 90.0}

@@ -490,13 +490,18 @@ def _of_groups(case: KernelCase, native: bool, before_8: bool) -> float | None:
         return None
     if problem.element_bytes == 4:  # of strided transposed layers; ResNeXt in fp32 trains faster than that
         return const.GROUPED_DIRECT if which == "dgrad" and problem.strided and max(c, k) <= 32 else None
-    if not native or problem.layout != "NHWC" or problem.element_bytes != 2:
+    if not native or problem.nchw or problem.element_bytes != 2:
+        return None
+    if is_pair(problem) and board.modern and not board.like_hopper and not is_volume(problem):
+        return const.PAIRS / board.groups_slower
+    if problem.layout != "NHWC":
         return None
     if before_8 and case.unit.tensor and not board.modern and min(c, k) >= const.SLOW_GROUP_BEFORE_CUDNN_8:
         return const.GROUPS_BEFORE_CUDNN_8[PASS_INDEX[which]]
     if which == "fprop" or not board.modern:
         return None
-    narrow, wide = max(c, k) <= const.VECTOR, c == k and problem.groups % const.GROUPS_AT_ONCE == 0
+    narrow = max(c, k) <= const.VECTOR and problem.C % const.GROUPS_AT_ONCE == 0
+    wide = c == k and problem.groups % const.GROUPS_AT_ONCE == 0
     has_kernels = c & (c - 1) == 0 == k & (k - 1) and (narrow or wide)
     if has_kernels:
         return None
@@ -530,7 +535,7 @@ def widened_groups(case: KernelCase) -> Copies:
     """The copies of x and y into groups as wide as cuDNN has kernels for, in NHWC on cc 9.0."""
     problem = case.problem
     slow = case.which == "dgrad" and problem.strided and problem.element_bytes == 4
-    clocks = const.WIDENED_CLOCKS_OF_STRIDED_DGRAD if slow else const.WIDENED_CLOCKS
+    clocks = const.WIDENED_CLOCKS_OF_STRIDED_DGRAD if slow else const.WIDENED_CLOCKS * case.board.groups_slower
     elements = problem.pixels_in * problem.C + problem.pixels_out * problem.K
     return Copies(0.0, const.WIDENED_US + clocks * elements / case.board.clocks_per_us)
 
@@ -551,11 +556,9 @@ def is_odd_group(problem: Problem) -> bool:
 
 
 def has_odd_groups(problem: Problem) -> bool:
-    """Whether the layer has groups, in 16 bits, whose width is no power of two and fills no tile."""
-    if problem.groups == 1 or problem.element_bytes != 2:
-        return False
-    c, k = _widths(problem)
-    return max(c, k) <= const.WIDEST_ODD_GROUP and bool(c & (c - 1) or k & (k - 1))
+    """Whether the layer has odd groups, in 16 bits, that fill no tile."""
+    grouped = problem.groups > 1 and problem.element_bytes == 2
+    return grouped and is_odd_group(problem) and max(_widths(problem)) <= const.WIDEST_ODD_GROUP
 
 
 def _of_few_channels(case: KernelCase, searched: bool) -> float | None:

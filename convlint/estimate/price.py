@@ -171,6 +171,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     if only is not None:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
+    widened = tensor is not None and _widens_groups(problem, which, board, situation)
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
         plain = board.units(Dtype.fp32, True)[1]
         if plain is not None:
@@ -181,7 +182,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
         return _refused(case, simt, situation)
     else:
         ways = _measured_fallback(case, situation) or _on_tensor_cores(case, situation)
-        if simt is not None and not timed and not _keeps_to_tensor_cores(case, situation):
+        if simt is not None and not (timed or widened or _keeps_to_tensor_cores(case, situation)):
             ways += _instead_of_tensor_cores(case, simt, situation, _least(ways).time_us)
     if problem.groups > 1:
         narrow = which == "fprop" and _has_narrow_groups(problem, board)
@@ -189,7 +190,8 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
             return _as_timed(case, ways, situation, narrow=narrow)
         if narrow and board.modern and not situation.tensorrt:
             ways = []
-        ways.append(direct(case))
+        if not widened:
+            ways.append(direct(case))
     elif problem.C == problem.K == 1 and which != "wgrad" and board.modern and not situation.tensorrt:
         ways.append(few_channels(case))  # 8.1 us forward and 9.6 back for 256 x 1 x 2048, 7 taps, on H200
     return _with_kernels_of_groups(_least(ways), case, situation)
@@ -213,10 +215,10 @@ def _as_timed(case: KernelCase, ways: list[Priced], situation: Situation, *, nar
     return min(least, direct(case), key=BY_TIME) if narrow and not pair else least
 
 
-def _has_slow_groups(problem: Problem, board: Board, situation: Situation) -> bool:
-    """Whether a layer's groups were seen to run below the Tensor Cores' speed in NHWC, before cc 9.0."""
-    seen = board.modern and not board.like_hopper and situation.native
-    return seen and not problem.nchw and has_odd_groups(problem)
+def _widens_groups(problem: Problem, which: Pass, board: Board, situation: Situation) -> bool:
+    """Whether a layer's groups take as long as widened ones do, on Ampere, Ada and Blackwell for PCs (RegNets, DPN)."""
+    seen = which == "fprop" and board.modern and not board.like_hopper and situation.native
+    return seen and not problem.nchw and not is_volume(problem) and has_odd_groups(problem)
 
 
 def _has_timed_groups(problem: Problem, board: Board, situation: Situation) -> bool:
@@ -274,8 +276,8 @@ def _aligned(case: KernelCase) -> bool:
 
 def _copies(case: KernelCase, situation: Situation) -> Copies:
     problem, board = case.problem, case.board
-    odd = problem.groups > 1 and not problem.nchw and is_odd_group(problem)
-    if odd and _has_timed_groups(problem, board, situation):
+    timed = not problem.nchw and is_odd_group(problem) and _has_timed_groups(problem, board, situation)
+    if problem.groups > 1 and (timed or _widens_groups(problem, case.which, board, situation)):
         return widened_groups(case)
     return copies(
         problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=board,
@@ -368,10 +370,7 @@ def _peak_share(case: KernelCase, situation: Situation, few: int) -> float:
     problem, which, board = case.problem, case.which, case.board
     if board.modern and is_volume(problem):
         return const.VOLUME_SHARE
-    if problem.groups > 1:
-        slow = which == "fprop" and _has_slow_groups(problem, board, situation)
-        return const.ODD_GROUPS_SHARE if slow else 1.0
-    if situation.tensorrt or not board.like_hopper or problem.taps == 1:
+    if problem.groups > 1 or situation.tensorrt or not board.like_hopper or problem.taps == 1:
         return 1.0
     if case.c <= few and case.unit.family.granule % case.c == 0 and problem.element_bytes > 1:
         share = board.of_amperes(const.FEW_CHANNELS_ON_HOPPER[which])
