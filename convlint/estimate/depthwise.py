@@ -170,10 +170,12 @@ _HOPPER_LARGE_SLOWER: Final = 1.5
 _HOPPER_LARGE_WGRAD: Final = 1.3  # per tap and point, in the mean of both tensors
 # Filters that are no squares (rows, columns, layers in one dimension) have a slow kernel in NHWC: clocks per output,
 # and of wgrad per tap where that is more. Fit: 1x5, 5x1 and dilated 1x3 of H100 and H200, which stood at 0.06 to 0.4 of
-# their time; dilated, dgrad takes what fprop does. On Ampere and Ada such layers are as fast as others (InceptionNeXt).
-_HOPPER_BAND: Final = 8.3
-_HOPPER_BAND_DGRAD: Final = 4.0
-_HOPPER_BAND_WGRAD_PER_TAP: Final = 2.3
+# their time; dilated, dgrad takes what fprop does. So have 1x5 and 5x1 on Ampere, Ada and Blackwell (GhostNetV2 on RTX
+# 3090, 4090 and 5090: 8 to 13 clocks, with nothing fitted), where 1x11 and 11x1 are as fast as others (InceptionNeXt).
+_BAND: Final = 8.3
+_BAND_DGRAD: Final = 4.0
+_BAND_WGRAD_PER_TAP: Final = 2.3
+_SHORT_BAND: Final = 5  # taps
 _HOPPER_NATIVE_PER_OUTPUT: Final = 1.4
 _HOPPER_NATIVE_PER_TAP: Final = 0.12
 _HOPPER_NATIVE_NOT_UNROLLED: Final = 1.5  # per output
@@ -195,11 +197,12 @@ def depthwise(case: KernelCase, *, tensorrt: bool, native: bool, old: bool) -> P
         return _native(case)
     if not native or not problem.nchw or problem.transposed:
         # cuDNN's kernels for NHWC were timed on A100 and A6000; before Volta they are taken to be no faster than NCHW.
+        band = problem.R != problem.S  # timed in NHWC alone; in NCHW cuDNN is taken to be no faster
         if board.like_hopper:
-            band = problem.R != problem.S  # timed in NHWC alone; in NCHW cuDNN is taken to be no faster
             return _cudnn_on_hopper(case, start_us=_HOPPER_START_US["dgrad" if band else case.which], band=band)
         old_gpu = native and not problem.nchw and board.gpu.compute_capability < "7.0"
-        return max(_cudnn(case), _native(case), key=BY_TIME) if old_gpu else _cudnn(case)
+        band = band and native and board.modern and not problem.nchw and problem.taps <= _SHORT_BAND
+        return max(_cudnn(case), _native(case), key=BY_TIME) if old_gpu else _cudnn(case, band=band)
     own = _native(case)
     in_cudnn = asks_cudnn(problem, volta=board.gpu.compute_capability >= "7.0", old=old)
     if board.like_hopper:
@@ -282,8 +285,11 @@ def _clocks(problem: Problem, which: Pass, kernel: Kernel, sms: int, *, unstride
     return clocks
 
 
-def _cudnn(case: KernelCase) -> Priced:
-    """The kernels of cuDNN; in fp32 they take what V100's rows of TensorRT do, and no less than in 16 bits."""
+def _cudnn(case: KernelCase, *, band: bool = False) -> Priced:
+    """The kernels of cuDNN; in fp32 they take what V100's rows of TensorRT do, and no less than in 16 bits.
+
+    `band`: the slow one for short filters that are no squares.
+    """
     problem, which, board = case.problem, case.which, case.board
     x, y = problem.pixels_in * problem.K, problem.pixels_out * problem.K
     taps, more_us = problem.taps, _CUDNN_START_US
@@ -295,6 +301,8 @@ def _cudnn(case: KernelCase) -> Priced:
     if problem.dtype not in _NARROW:
         wide = min(_clocks(problem, which, _FP32, board.sms, unstrided=flag) for flag in (False, problem.strided))
         clocks = max(clocks, _WGRAD * wide if which == "wgrad" else wide)
+    if band:
+        clocks = max(clocks, _band_clocks(problem, which))
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / board.clocks_per_us, memory_us, more_us)
 
@@ -317,12 +325,16 @@ def _cudnn_on_hopper(case: KernelCase, *, start_us: float, band: bool) -> Priced
     if which == "wgrad" and wide and large:
         clocks = _HOPPER_LARGE_WGRAD * taps * (x + y) / 2
     if band:
-        per_output = _HOPPER_BAND_DGRAD if which == "dgrad" and not problem.dilated else _HOPPER_BAND
-        if which == "wgrad":
-            per_output = max(per_output, _HOPPER_BAND_WGRAD_PER_TAP * taps)
-        clocks = max(clocks, per_output * y)
+        clocks = max(clocks, _band_clocks(problem, which))
     memory_us = _memory_us(case, _CUDNN_BANDWIDTH, problem.element_bytes)
     return _priced(case, clocks / case.board.clocks_per_us, memory_us, start_us)
+
+
+def _band_clocks(problem: Problem, which: Pass) -> float:
+    per_output = _BAND_DGRAD if which == "dgrad" and not problem.dilated else _BAND
+    if which == "wgrad":
+        per_output = max(per_output, _BAND_WGRAD_PER_TAP * problem.taps)
+    return per_output * problem.pixels_out * problem.K
 
 
 def _native(case: KernelCase) -> Priced:
