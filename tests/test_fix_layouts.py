@@ -316,6 +316,41 @@ layers:
     assert after["summary"]["time_us"] == before["summary"]["time_after_fix_us"]
 
 
+def test_a_layout_for_all_leaves_out_the_groups_that_want_theirs_back() -> None:
+    """Once their inputs are wider, the groups of `late` are faster in NCHW; `pairs` are slow in NHWC until widened."""
+    text = """\
+version: 1
+target: [rtx-5080-laptop]
+mode: training
+runtime: { framework: pytorch, fixed_input_size: true, mixed_precision: true }
+defaults: { N: 4, dtype: tf32, bias: false, layout: NCHW, kernel_size: 1 }
+layers:
+  - { name: x, op: input, C: 64, H: 32, W: 32 }
+  - { name: a, input: x, K: 1040 }
+  - { name: left, op: channel_split, input: a }
+  - { name: right, op: channel_split, input: a }
+  - { name: b, input: right, K: 130, kernel_size: 3, padding: 1 }
+  - { name: c, input: b, K: 520, kernel_size: 3, padding: 1 }
+  - { name: sum, op: add, inputs: [right, c] }
+  - { name: joined, op: concat, inputs: [left, right, sum] }
+  - { name: d, input: joined, K: 64 }
+  - { name: e, input: d, K: 20 }
+  - { name: pairs, input: e, K: 20, kernel_size: 3, padding: 1, groups: 10 }
+  - { name: f, input: pairs, K: 512 }
+  - { name: g, input: f, K: 100, bias: true }
+  - { name: norm, op: batchnorm, input: g }
+  - { name: late, input: norm, K: 80, kernel_size: 3, padding: 1, stride: 2, groups: 10 }
+  - { name: h, input: late, K: 96, bias: true }  # convlint: ignore[CL203] -- which takes an attempt to find useless
+  - { name: relu, op: relu, input: h }
+  - { name: head, op: linear, input: relu, C: 10, H: 1, W: 1 }
+"""
+    (before,) = _networks(text)
+    _, mended_text = mended(text)
+    (after,) = _networks(mended_text)
+    assert after["time_us"] == pytest.approx(before["time_after_fix_us"], rel=0.01)
+    assert "layout: NHWC" in mended_text
+
+
 def test_autotuning_is_not_to_blame_for_what_another_fix_costs() -> None:
     text = """\
 version: 1

@@ -307,7 +307,7 @@ class EditPlanner:
     """Plans for one network. `blocked` says of fields why a change of the file would not reach them.
 
     `silenced` are findings that nobody wants to hear of, by rule and layer: for their rules those layers do not change.
-    The layers `staying` keep their layout, unless a wish is for them.
+    The layers `staying` keep their layout, unless a wish is for them that is not advised for the whole network.
     """
 
     def __init__(
@@ -334,7 +334,7 @@ class EditPlanner:
 
     def plan(self, wishes: Iterable[Wish]) -> EditPlan:
         """What can be granted of the wishes, the most important of which come first."""
-        judged = [(wish, self._impossible(wish)) for wish in wishes]
+        judged = [(wish, self._impossible(wish)) for wish in wishes if not self._stays(wish)]
         refused = [(wish, reason) for wish, reason in judged if reason]
         remaining = [wish for wish, reason in judged if not reason]
         for _ in range(_MOST_PASSES):
@@ -356,6 +356,11 @@ class EditPlanner:
         operations = self.channels.widened(network, plan.widths).operations if plan.widths else network.operations
         runtime = with_settings(network.runtime, plan.runtime)
         return replace(network, layers=layers, edges=edges, operations=operations, runtime=runtime)
+
+    def _stays(self, wish: Wish) -> bool:
+        """Whether a wish is the part of a layout for the whole network that is of a layer which stays."""
+        of_all = wish.finding.advised and wish.sets.keys() == {"layout"}
+        return of_all and wish.layer is not None and self.index_of.get(wish.layer) in self.staying
 
     def _impossible(self, wish: Wish) -> str:
         """Why a wish is refused whatever the others are; empty where nothing speaks against it."""

@@ -165,7 +165,8 @@ def unwilling(
     tensor connects with the others, where findings want one of them as it was, or they take longer on some target.
     """
     back = {index for index, field in _back(plan, network, findings) if field == "layout"}
-    asking = {wish.layer for wish in plan.granted if "layout" in wish.sets}
+    # What is advised for the whole network is as well had without them.
+    asking = {wish.layer for wish in plan.granted if "layout" in wish.sets and not wish.finding.advised}
     indices = {
         index
         for index in back
