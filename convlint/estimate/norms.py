@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from convlint.estimate.board import Board
+from convlint.model.network import Work
 from convlint.model.runtime import Version
 
 # PyTorch runs batch norms of bf16 by kernels of its own, not by cuDNN's (_select_batch_norm_backend in
@@ -188,6 +189,11 @@ def group_norm_us(elements: float, groups: float, size: int, board: Board, *, fo
         each = share * _MOMENTS[1] + (1 - share) * _MOMENTS[0]
         clocks += each * board.sms * elements / min(groups or at_once, at_once)
     return clocks / board.clocks_per_us
+
+
+def norm_rows(work: Work, images: float) -> float:
+    """The rows of a layer norm, which has a weight and (but by mean squares) a bias for each of its channels."""
+    return images * sum(work.reads) / work.weights * (1 if "rms" in work.op else 2)
 
 
 def layer_norm_us(rows: float, board: Board, *, forward: bool) -> float:

@@ -16,7 +16,7 @@ Held against 2,583 measured steps of 457 networks (benchmarks/steps.py).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -35,6 +35,7 @@ from convlint.estimate.norms import (
     instance_norm_us,
     layer_norm_sums_us,
     layer_norm_us,
+    norm_rows,
     stored_norm_us,
 )
 from convlint.estimate.passes import of_products
@@ -329,7 +330,7 @@ class _Walk:
                 streamed_us = max(streamed_us, self._norm_us(number, work, size, forward=forward))
             timed = self.own and self.board.modern
             if work.kind == "layer norm" and timed and self.gpu.compute_capability >= "9.0" and work.weights > 1:
-                streamed_us += self._layer_norm_us(number, _rows(work, self.images), sum(reads) * size, forward=forward)
+                streamed_us += self._layer_norm_us(number, work, sum(reads) * size, forward=forward)
             if work.op == "gelu" and size == 2 and timed:
                 streamed_us = max(streamed_us, _GELU[not forward] * writes / self.board.clocks_per_us)
             if work.kind == "max pool" and self.own:
@@ -361,8 +362,9 @@ class _Walk:
         channel = work.writes * self.images / channels if channels else 0.0  # however many a change makes of them
         return batch_norm_us(norm, channel, self.board, forward=forward)
 
-    def _layer_norm_us(self, number: int, rows: float, bytes_: int, *, forward: bool) -> float:
+    def _layer_norm_us(self, number: int, work: Work, bytes_: int, *, forward: bool) -> float:
         """What a layer norm takes in PyTorch beside the bytes that it moves; `bytes_`: those of what it reads."""
+        rows = norm_rows(work, self.images)
         us = layer_norm_us(rows, self.board, forward=forward)
         if not forward and self.operations[number].learns:
             version = self.steps.runtime.framework_version
@@ -396,8 +398,8 @@ class _Walk:
         self.launched += 1
         self.launched_back += self.arrives[number]
 
-    def _convolution(self, number: int, operation: Operation) -> None:
-        """Adds the copy of a part that it reads; under autocast, casts of its weights and of an input in 32 bits."""
+    def _convolution(self, number: int, operation: Operation, cast: Collection[int] = ()) -> None:
+        """Adds the copy of a part that it reads; under autocast, casts of its weights and of inputs not `cast` yet."""
         layer = self.steps.layers[operation.layer or 0]
         self._launch(number)
         for index in operation.inputs if self.own else ():
@@ -411,7 +413,7 @@ class _Walk:
             return
         weights = (layer.K or 0) * ((layer.C or 0) // layer.groups) * (layer.T or 1) * (layer.R or 1) * (layer.S or 1)
         self.parts["copy"] += self._cast_weights(weights, back=self._learns(layer))
-        arriving = [index for index in operation.inputs if self.bytes_of[index] > 2]
+        arriving = [index for index in operation.inputs if self.bytes_of[index] > 2 and index not in cast]
         if arriving:
             count = _arriving(layer)
             passes = 2 if self.training and not (layer.first or layer.no_dgrad) else 1
@@ -644,7 +646,7 @@ class _Fusion:
             self.source.append(sources[0] if alias else number)
             self.inputs.append([] if alias else sources)
             if operation.layer is not None:
-                walk._convolution(number, operation)
+                walk._convolution(number, operation, [i for i in operation.inputs if self.source[i] in self.kernel_of])
             elif work is None or alias:
                 continue
             elif work.kind == "unknown":
@@ -735,7 +737,10 @@ class _Fusion:
             if work.kind == "concat":
                 written += sum(read.values())
             elif walk.operations[number].output or others:
-                made = walk.writes(number, work) * size_of[number]
+                size = size_of[number]
+                if walk.autocast and size > 2 and number in readers:  # libraries read a copy in 16 bits
+                    size = size * (walk.operations[number].output or max(others) >= 0) + 2 * (min(others) < 0)
+                made = walk.writes(number, work) * size
                 written += made
                 # Gradients are added up: all but one are read once more, and their sum is written.
                 if len(others) > 1 and not self.folds:
@@ -749,7 +754,7 @@ class _Fusion:
         walk, clocks = self.walk, 0.0
         for number, work in kernel.works.items():
             if work.kind == "layer norm" and work.weights > 1:
-                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + back]) * _rows(work, walk.images)
+                clocks += sum(_FUSED_LAYER_NORM_ROW[: 1 + back]) * norm_rows(work, walk.images)
             elif work.kind == "group norm" and work.op not in _INSTANCE_NORMS:
                 clocks += sum(_FUSED_GROUP_NORM[: 1 + back]) * walk.writes(number, work)
             elif work.op == "gelu":
@@ -760,11 +765,6 @@ class _Fusion:
 def _arriving(layer: ConvLayer) -> int:
     """The elements of a convolution's input; 0 where a size is unknown."""
     return (layer.N or 0) * (layer.C or 0) * (layer.D or 1) * (layer.H or 0) * (layer.W or 0)
-
-
-def _rows(work: Work, images: float) -> float:
-    """The rows of a layer norm, which has a weight and (but by mean squares) a bias for each of its channels."""
-    return images * sum(work.reads) / work.weights * (1 if "rms" in work.op else 2)
 
 
 def _has_bias(work: Work) -> bool:

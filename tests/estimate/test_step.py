@@ -126,6 +126,30 @@ def test_a_parameter_of_fp32_makes_what_follows_fp32() -> None:
     assert widths[0] > widths[1]
 
 
+def test_a_compiler_casts_in_the_kernel_before() -> None:
+    """HGNetV2's affine blocks, whose parameters of fp32 promote what the next convolution reads in 16 bits."""
+    on, layers = Runtime(framework="pytorch", compile=True), (conv(), replace(conv(), name="d"))
+    scale = Operation(kind="identity", name="scale", inputs=(1,), work=work("multiply", in_32_bits=True))
+    act = Operation(kind="identity", name="act", inputs=(2,), work=work("activation"))
+    sums = Operation(kind="identity", name="sums", inputs=(2,), work=work("reduce", writes=N * C))
+    head = (Operation(kind="input"), Operation(kind="conv", inputs=(0,), layer=0), scale)
+
+    def found(*rest: Operation, runtime: Runtime = on) -> StepEstimate:
+        one = Network(path="n", layers=layers, operations=(*head, *rest), whole=True)
+        return step(one, replace(runtime, mixed_precision=True))
+
+    fused = found(act, Operation(kind="conv", inputs=(3,), layer=1))
+    assert kernels(fused)[0].bytes == (2 + 2) * ELEMENTS
+    weights = 2 * (C * C * 9 * 6 / (0.95 * BANDWIDTH) + 3)
+    assert fused.parts["copy"] == pytest.approx(weights)
+    assert found(act, Operation(kind="conv", inputs=(3,), layer=1), runtime=EAGER).parts["copy"] > 2 * weights
+    # What Inductor reads itself, and what is given out, stays in 32 bits beside that.
+    both = found(sums, Operation(kind="conv", inputs=(2,), layer=1), replace(sums, inputs=(2,)))
+    assert kernels(both)[0].bytes == 2 * ELEMENTS + 2 * N * C + (4 + 2) * ELEMENTS
+    given = found(replace(act, output=True), Operation(kind="conv", inputs=(3,), layer=1))
+    assert kernels(given)[0].bytes == (2 + 4 + 2) * ELEMENTS
+
+
 def test_a_layer_norm_takes_its_rows_on_hopper_however_fast_memory_is() -> None:
     """96 channels: 401,408 rows took 0.66 ms forward on H200, whose memory would need 0.07; RTX 4090 shows no rows."""
     rows, on = N * SIZE * SIZE, replace(EAGER, mixed_precision=True)
