@@ -171,7 +171,7 @@ def _cheapest(problem: Problem, which: Pass, board: Board, situation: Situation)
     if only is not None:
         return _with_kernels_of_groups(only, case, situation)
     ways: list[Priced] = []
-    widened = tensor is not None and _widens_groups(problem, which, board, situation)
+    widened = tensor is not None and problem.groups > 1 and _widens_groups(problem, which, board, situation)
     if situation.tensorrt and not board.modern and _reaches_over_input(problem, which):
         plain = board.units(Dtype.fp32, True)[1]
         if plain is not None:
@@ -276,9 +276,10 @@ def _aligned(case: KernelCase) -> bool:
 
 def _copies(case: KernelCase, situation: Situation) -> Copies:
     problem, board = case.problem, case.board
-    timed = not problem.nchw and is_odd_group(problem) and _has_timed_groups(problem, board, situation)
-    if problem.groups > 1 and (timed or _widens_groups(problem, case.which, board, situation)):
-        return widened_groups(case)
+    if problem.groups > 1 and not problem.nchw and is_odd_group(problem):
+        timed = _has_timed_groups(problem, board, situation)
+        if timed or _widens_groups(problem, case.which, board, situation):
+            return widened_groups(case)
     return copies(
         problem, case.which, case.c, case.k, pads=not situation.tensorrt, board=board,
         by_compiler=_xla_pads(case, situation),

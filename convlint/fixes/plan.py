@@ -334,7 +334,7 @@ class EditPlanner:
 
     def plan(self, wishes: Iterable[Wish]) -> EditPlan:
         """What can be granted of the wishes, the most important of which come first."""
-        judged = [(wish, self._impossible(wish)) for wish in wishes if not self._stays(wish)]
+        judged = [(wish, self._impossible(wish)) for wish in wishes if not (self.staying and self._stays(wish))]
         refused = [(wish, reason) for wish, reason in judged if reason]
         remaining = [wish for wish, reason in judged if not reason]
         for _ in range(_MOST_PASSES):
